@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 
 /* Of a path, and of a file of the kernel's that is read whole. */
 enum { LINE_SIZE = 4096, FILE_SIZE = 16384 };
@@ -53,11 +54,6 @@ static int64_t read_number(const char *path, const char *key)
     return read_file(path, text) ? number_in(text, key) : -1;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What may be used, and what of that is still free. INT64_MAX: no limit. */
 struct room {
     int64_t limit, left;
@@ -70,7 +66,7 @@ static struct room no_room(void)
 
 static struct room narrower(struct room a, struct room b)
 {
-    return (struct room){least(a.limit, b.limit), least(a.left, b.left)};
+    return (struct room){min_i64(a.limit, b.limit), min_i64(a.left, b.left)};
 }
 
 /* Of a control group's use what the kernel gives back as soon as somebody wants it. */
@@ -250,7 +246,7 @@ int64_t ram_available_within(int64_t limit)
         return room;
     }
     const int64_t left = limit - ram_own();
-    return left < 0 ? 0 : least(room, left);
+    return left < 0 ? 0 : min_i64(room, left);
 }
 
 void ram_peak_reset(void)

@@ -20,7 +20,8 @@ enum rng_stream {
     RNG_SEARCH = 7,  /* subsample and folds of a search */
     RNG_CERTIFY = 8, /* rows of a sampled certificate */
     RNG_SKETCH = 9,
-    RNG_NEAR = 10, /* pairs of rows, for how many are near each other */
+    RNG_NEAR = 10,  /* pairs of rows, for how many are near each other */
+    RNG_POWER = 11, /* vectors that a solver's vector iterations begin with */
     RNG_TEST = 1000
 };
 

@@ -3,15 +3,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 
 #define BLOCK_BYTES (32L << 20)  /* of kernel values at a time */
 #define SKETCH_BYTES (16L << 20) /* of columns of Phi */
 #define BLOCK_ROWS 4096          /* more make dense products no faster */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static struct view part(const struct view *v, int64_t first, int64_t count)
 {
@@ -23,7 +19,7 @@ static struct view part(const struct view *v, int64_t first, int64_t count)
 static int64_t rows_in(int64_t bytes, int64_t row, int64_t rows)
 {
     const int64_t fit = row > 0 ? bytes / row : rows;
-    return least(least(fit > 1 ? fit : 1, BLOCK_ROWS), rows);
+    return min_i64(min_i64(fit > 1 ? fit : 1, BLOCK_ROWS), rows);
 }
 
 /* ---- K' diag(weights) (K V - T) ---- */
@@ -79,7 +75,8 @@ static int normal_blocks(struct normal *s, const struct view *P, const struct vi
         s->minus[V->cols + j] = 1.0;
     }
     for (int64_t i = 0; rc == 0 && i < P->count; i += rows) {
-        rc = normal_block(s, part(P, i, least(rows, P->count - i)), *Q, i, V, add || i > 0, Y, err);
+        rc = normal_block(s, part(P, i, min_i64(rows, P->count - i)), *Q, i, V, add || i > 0, Y,
+                          err);
     }
     return rc;
 }
@@ -158,7 +155,7 @@ static int sketch_block(const struct sketch *s, struct view P, const struct view
     const struct mat Phi = mat_cols(s->Phi, 0, P.count);
     int rc = load_columns(s, first, &Phi, err);
     for (int64_t j = 0; rc == 0 && j < Q->count; j += s->K.cols) {
-        const int64_t cols = least(s->K.cols, Q->count - j);
+        const int64_t cols = min_i64(s->K.cols, Q->count - j);
         const struct mat K = mat_rows(mat_cols(s->K, 0, cols), 0, P.count);
         const struct mat part_of_S = mat_cols(*S, j, cols);
         rc = o->kblock(s->be, P, part(Q, j, cols), &K, err);
@@ -186,7 +183,7 @@ static int sketch_blocks(struct sketch *s, const struct view *P, const struct vi
         rc = err_no_memory(err);
     }
     for (int64_t i = 0; rc == 0 && i < P->count; i += rows) {
-        rc = sketch_block(s, part(P, i, least(rows, P->count - i)), Q, i, add, S, err);
+        rc = sketch_block(s, part(P, i, min_i64(rows, P->count - i)), Q, i, add, S, err);
     }
     return rc;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 #include "plan/rules.h"
 
 /* Points and targets of some rows. */
@@ -21,11 +22,6 @@ struct rowset {
     double *y; /* [buffer_rows, t] */
     int64_t buffer_rows;
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t choose_tile_rows(const struct rowset_spec *s)
 {
@@ -168,7 +164,7 @@ static struct row_tile tile_of(const struct held *h, int64_t first, int64_t coun
 int rowset_tile(struct rowset *r, int64_t i, struct row_tile *ret, struct err *err)
 {
     const int64_t first = i * r->tile_rows;
-    const int64_t count = least(r->tile_rows, rowset_rows(r) - first);
+    const int64_t count = min_i64(r->tile_rows, rowset_rows(r) - first);
     struct held *h = r->resident != NULL ? &r->resident[i] : &r->passing;
     const bool there = r->resident != NULL ? h->X != NULL : r->loaded == i;
     if (!there) {

@@ -4,15 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+#include "base/minmax.h"
 
 /* ---- kernel values ---- */
 
@@ -87,7 +79,7 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 {
     const bool brief = spec->stop.time_budget_s < 5.0 || spec->stop.max_iterations < 20;
     if (spec->kernel_cache_bytes != SPEC_CACHE_AUTO) {
-        return least(spec->kernel_cache_bytes, shape->room / 2);
+        return min_i64(spec->kernel_cache_bytes, shape->room / 2);
     }
     const bool keep = !brief && shape->room < INT64_MAX && keeping_pays(shape, rates);
     return keep ? shape->room / 4 : 0;
@@ -147,14 +139,14 @@ static double rows_left_out(int64_t each)
 
 bool rule_search_takes_centers(int64_t n, int64_t each, int64_t max_rows)
 {
-    return rows_left_out(each) > (double)least(n, max_rows);
+    return rows_left_out(each) > (double)min_i64(n, max_rows);
 }
 
 struct rule_search rule_search_on_centers(int64_t n, int64_t m, int64_t each, int64_t max_rows,
                                           double products)
 {
     enum { ROWS = 64, FEW = 100 };
-    const double few = (double)least(m, FEW), most = (double)ROWS * (double)max_rows;
+    const double few = (double)min_i64(m, FEW), most = (double)ROWS * (double)max_rows;
     const double rows = fmin(fmin((double)n, most), rows_left_out(each));
     const double fewer = fmax(products / (4.0 * few * few), FEW);
     struct rule_search ret = {.rows = (int64_t)fmin(rows, fewer)};
@@ -162,7 +154,7 @@ struct rule_search rule_search_on_centers(int64_t n, int64_t m, int64_t each, in
     for (int i = 0; i < 40; i++) {
         centers = sqrt(products / (4.0 * (double)ret.rows + 9.0 * centers));
     }
-    ret.centers = least(least(m, max_rows), least(ret.rows, (int64_t)fmax(centers, few)));
+    ret.centers = min_i64(min_i64(m, max_rows), min_i64(ret.rows, (int64_t)fmax(centers, few)));
     return ret;
 }
 
@@ -179,7 +171,7 @@ struct rule_search rule_search_size(const struct search_spec *spec, int64_t n, i
     const double products = products_in_time(spec, time_budget_s);
     const double full = floor(cbrt(products / 9.0 * (1.0 + 1e-12)));
     const int64_t each = t * search_regularizations(spec);
-    const struct rule_search ret = {.rows = least(n, (int64_t)fmax(full, RULE_SEARCH_ROWS_MIN))};
+    const struct rule_search ret = {.rows = min_i64(n, (int64_t)fmax(full, RULE_SEARCH_ROWS_MIN))};
     const bool many = ret.rows < n && spec->folds == 0;
     if (centers == 0 && !(many && rule_search_takes_centers(n, each, spec->max_rows))) {
         return ret;
@@ -191,7 +183,7 @@ int64_t rule_search_tile(int64_t rows, int64_t each)
 {
     enum { ROWS = 1024, NUMBERS = 1 << 23 };
     const int64_t fit = NUMBERS / each;
-    return least(rows, fit < 1 ? 1 : least(fit, ROWS));
+    return min_i64(rows, fit < 1 ? 1 : min_i64(fit, ROWS));
 }
 
 /* Rows whose factors, of rows^3 / 6 multiplications each, take a tenth of the time budget. */
@@ -216,7 +208,7 @@ int64_t rule_choice_first(int64_t n, double time_budget_s)
     enum { MOST = 1000, FEWEST = 100 };
     const int folds = rule_choice_folds(n, time_budget_s);
     const double in_time = fmin(rows_in_time(choice_factors, time_budget_s), MOST);
-    return folds > 1 ? n - n / folds : least(n - n / 3, most((int64_t)in_time, FEWEST));
+    return folds > 1 ? n - n / folds : min_i64(n - n / 3, max_i64((int64_t)in_time, FEWEST));
 }
 
 int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budget_s)
@@ -224,7 +216,7 @@ int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budg
     enum { MOST = 500, FEWEST = 200, FOLD_FEWEST = 80, FACTORS = 7 };
     const double steps = folds * RULE_KERNELS * RULE_LEARNED_STARTS * RULE_LEARNED_STEPS;
     const double in_time = fmin(rows_in_time(steps * FACTORS, time_budget_s), MOST);
-    const int64_t rows = least(fitted, (int64_t)in_time);
+    const int64_t rows = min_i64(fitted, (int64_t)in_time);
     const int64_t fewest = folds > 1 ? FOLD_FEWEST : FEWEST;
     return rows < fewest || d > RULE_LEARNED_FEATURES ? 0 : rows;
 }
@@ -240,8 +232,8 @@ int64_t rule_choice_rows(int64_t n, double time_budget_s)
 int64_t rule_choice_held(int64_t n, int64_t fitted, int64_t width, int times)
 {
     enum { NUMBERS = 1 << 24, TIMES_LEAST = 2 };
-    const int64_t in_memory = most(TIMES_LEAST * fitted, NUMBERS / width);
-    return least(least(times * fitted, in_memory), n - fitted);
+    const int64_t in_memory = max_i64(TIMES_LEAST * fitted, NUMBERS / width);
+    return min_i64(min_i64(times * fitted, in_memory), n - fitted);
 }
 
 int64_t rule_full_rows(bool device)
@@ -252,7 +244,7 @@ int64_t rule_full_rows(bool device)
 int64_t rule_open_centers(int64_t n)
 {
     enum { MOST_CENTERS = 10000 };
-    return least(rule_centers(n), MOST_CENTERS);
+    return min_i64(rule_centers(n), MOST_CENTERS);
 }
 
 bool rule_whitens(int64_t n, int64_t m)
@@ -405,21 +397,21 @@ int64_t rule_batch_rows(int64_t n, int64_t m, const struct param_set *params)
 {
     enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8, BATCH_FEWEST = 32, BATCH_WHOLE = 512 };
     if (!is_auto(params, "batch_size")) {
-        return least(param_int(params, "batch_size"), n);
+        return min_i64(param_int(params, "batch_size"), n);
     }
     const int64_t rank = rule_sketch_rank(m, params);
     if (n <= BATCH_WHOLE && rank == m && rule_hessian_rows(n, rank, params) == n) {
         return n;
     }
-    const int64_t share = most(n / EPOCH_BATCHES, least(n / 2, BATCH_FEWEST));
-    return most(least(most(m, BATCH_LEAST), share), 1);
+    const int64_t share = max_i64(n / EPOCH_BATCHES, min_i64(n / 2, BATCH_FEWEST));
+    return max_i64(min_i64(max_i64(m, BATCH_LEAST), share), 1);
 }
 
 int64_t rule_sketch_rank(int64_t m, const struct param_set *params)
 {
     enum { RANK_EXACT = 8192, RANK_SKETCHED = 500 };
     if (!is_auto(params, "rank")) {
-        return least(param_int(params, "rank"), m);
+        return min_i64(param_int(params, "rank"), m);
     }
     return m <= RANK_EXACT ? m : RANK_SKETCHED;
 }
@@ -428,11 +420,11 @@ int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *param
 {
     enum { HESSIAN_ROWS = 8192 };
     if (!is_auto(params, "hessian_rows")) {
-        return least(param_int(params, "hessian_rows"), n);
+        return min_i64(param_int(params, "hessian_rows"), n);
     }
     const int64_t root = (int64_t)sqrt((double)n);
-    const int64_t wanted = most(4 * rank, least(8 * rank, HESSIAN_ROWS));
-    return least(most(wanted, root), n);
+    const int64_t wanted = max_i64(4 * rank, min_i64(8 * rank, HESSIAN_ROWS));
+    return min_i64(max_i64(wanted, root), n);
 }
 
 /* ---- restricted problems ---- */
@@ -483,7 +475,7 @@ bool rule_rows_stay(const struct rule_rows *rows, double budget)
 int64_t rule_tile_rows(int64_t d, int64_t t, int64_t m)
 {
     const int64_t bytes = (d + t) * (int64_t)sizeof(double);
-    int64_t rows = least(RULE_TILE_BYTES / bytes, RULE_TILE_ROWS);
-    rows = least(rows, RULE_TILE_VALUES / (m > 0 ? m : 1));
+    int64_t rows = min_i64(RULE_TILE_BYTES / bytes, RULE_TILE_ROWS);
+    rows = min_i64(rows, RULE_TILE_VALUES / (m > 0 ? m : 1));
     return rows > 256 ? rows : 256;
 }

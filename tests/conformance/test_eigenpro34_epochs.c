@@ -51,7 +51,7 @@ static struct plain plain_begin(const struct restricted_fixture *f, const double
                                 int64_t batch, int64_t window)
 {
     struct plain p = {.f = f,
-                      .order = row_order_new(f->problem.seed, EIGENPRO34_ORDER, f->n),
+                      .order = row_order_new(f->problem.seed, ORDER_EIGENPRO_EPOCH, 0, f->n),
                       .shares = shares,
                       .batch = batch,
                       .window = window,

@@ -14,7 +14,7 @@ static void test_is_a_permutation(void **state)
         const int64_t n = sizes[k];
         bool *seen = mem_zarray((size_t)n, sizeof(*seen));
         assert_non_null(seen);
-        const struct row_order o = row_order_new(k, 1, n);
+        const struct row_order o = row_order_new(k, ORDER_DRAW, 0, n);
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = row_order_at(&o, i);
             assert_true(row >= 0 && row < n && !seen[row]);
@@ -35,7 +35,7 @@ static void test_places_are_uniform(void **state)
         for (int64_t place = 0; place < n; place += n - 1) {
             int64_t counts[70] = {0};
             for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                const struct row_order o = row_order_new(seed, 3, n);
+                const struct row_order o = row_order_new(seed, ORDER_NESTED, 0, n);
                 counts[row_order_at(&o, place)]++;
             }
             double chi = 0;
@@ -56,7 +56,7 @@ static void test_pairs_are_uniform(void **state)
     enum { SEEDS = 6000, N = 6 };
     int64_t counts[N][N] = {{0}};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        const struct row_order o = row_order_new(seed, 2, N);
+        const struct row_order o = row_order_new(seed, ORDER_SAMPLE, 0, N);
         counts[row_order_at(&o, 1)][row_order_at(&o, 2)]++;
     }
     double chi = 0;
@@ -75,8 +75,9 @@ static void test_seeds_and_tags_differ(void **state)
 {
     (void)state;
     const int64_t n = 100000000;
-    const struct row_order a = row_order_new(7, 1, n), b = row_order_new(7, 2, n),
-                           c = row_order_new(8, 1, n);
+    const struct row_order a = row_order_new(7, ORDER_DRAW, 0, n),
+                           b = row_order_new(7, ORDER_SAMPLE, 0, n),
+                           c = row_order_new(8, ORDER_DRAW, 0, n);
     int64_t same = 0, low = 0;
     for (int64_t i = 0; i < 1000; i++) {
         const int64_t row = row_order_at(&a, i);
@@ -89,5 +90,38 @@ static void test_seeds_and_tags_differ(void **state)
     assert_true(low > 420 && low < 580);
 }
 
-TEST_MAIN(cmocka_unit_test(test_is_a_permutation), cmocka_unit_test(test_places_are_uniform),
+/* No number is for two things: orders that should have nothing to do with each other would be one.
+ */
+static void test_uses_have_numbers_of_their_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ORDER_COUNT_; i++) {
+        const struct row_order_range a = row_order_range((enum row_order_use)i);
+        assert_true(a.first >= 1 && a.count >= 1 && a.count - 1 <= UINT32_MAX - a.first);
+        for (int j = 0; j < i; j++) {
+            const struct row_order_range b = row_order_range((enum row_order_use)j);
+            assert_true(a.first + (a.count - 1) < b.first || b.first + (b.count - 1) < a.first);
+        }
+    }
+}
+
+/* A use of many orders comes back to its first, and never to another's. */
+static void test_numbers_stay_in_their_range(void **state)
+{
+    (void)state;
+    const struct row_order_range levels = row_order_range(ORDER_LEVEL);
+    for (int64_t k = 0; k < 5000; k++) {
+        const struct row_order o = row_order_new(1, ORDER_LEVEL, k, 10);
+        assert_true(o.tag >= levels.first && o.tag - levels.first < levels.count);
+        assert_int_equal(o.tag, row_order_new(1, ORDER_LEVEL, k + levels.count, 10).tag);
+        assert_true(o.tag != row_order_new(1, ORDER_LEVEL, k + 1, 10).tag);
+    }
+    const struct row_order last = row_order_new(1, ORDER_EIGENPRO_EPOCH, INT64_MAX, 10);
+    const struct row_order_range epochs = row_order_range(ORDER_EIGENPRO_EPOCH);
+    assert_true(last.tag >= epochs.first && last.tag - epochs.first < epochs.count);
+}
+
+TEST_MAIN(cmocka_unit_test(test_uses_have_numbers_of_their_own),
+          cmocka_unit_test(test_numbers_stay_in_their_range),
+          cmocka_unit_test(test_is_a_permutation), cmocka_unit_test(test_places_are_uniform),
           cmocka_unit_test(test_pairs_are_uniform), cmocka_unit_test(test_seeds_and_tags_differ))

@@ -12,8 +12,6 @@
 /* Of the memory that is free when the fit begins, for rows that stay on the backend. */
 static const double resident_share = 0.5;
 
-enum { SAMPLE_TAG = 1000 };
-
 void fit_centers_deinit(struct fit_centers *c)
 {
     if (c->Z != NULL && c->Z != c->core) {
@@ -39,7 +37,7 @@ int fit_centers_sample(const struct fit_data *data, int64_t most, uint64_t seed,
     double *Y = mem_array((size_t)(count * s.t), sizeof(*Y));
     int r = index != NULL && X != NULL && Y != NULL ? 0 : err_no_memory(err);
     if (r == 0) {
-        const struct row_order order = row_order_new(seed, SAMPLE_TAG, s.n);
+        const struct row_order order = row_order_new(seed, ORDER_FIT_SAMPLE, 0, s.n);
         for (int64_t i = 0; i < count; i++) {
             index[i] = row_order_at(&order, i);
         }

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 #include "engine/group/group.h"
 #include "engine/products.h"
 
@@ -141,11 +142,6 @@ static bool worth(struct backend *be, const struct view *P, const struct view *Q
            (double)P->count * (double)Q->count >= (double)g->least_values;
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Y(rows of the share) <- what the member made of them. */
 static int fetch_rows(const struct division *d, const struct share *s, const struct mat *Y,
                       struct err *err)
@@ -229,7 +225,7 @@ static int divided_kmv(struct backend *be, const struct kmv *k, struct err *err)
 {
     struct division d;
     int rc = division_init(&d, be, k->P.count, k->Q.count,
-                           most(k->V->rows, k->Y->rows) * k->V->cols, err);
+                           max_i64(k->V->rows, k->Y->rows) * k->V->cols, err);
     for (int i = 0; rc == 0 && i < d.g->count; i++) {
         rc = send_kmv(&d, k, i, err);
     }
@@ -389,7 +385,7 @@ static int fetch_residuals(const struct division *d, const struct mat *U, struct
 static int divided_normal(struct backend *be, const struct normal *n, struct err *err)
 {
     struct division d;
-    const int64_t numbers = most(n->V->rows, n->P.count) * n->V->cols;
+    const int64_t numbers = max_i64(n->V->rows, n->P.count) * n->V->cols;
     int rc = division_init(&d, be, n->P.count, n->Q.count, numbers, err);
     for (int i = 1; rc == 0 && i < d.g->count; i++) {
         rc = send_normal(&d, n, i, err);

@@ -7,9 +7,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/memory.h"
+#include "engine/methods/spectrum.h"
 #include "plan/rules.h"
-
-enum { INVERSE_ITERATIONS = 6 };
 
 /* What is added to the diagonal where rounding makes a block indefinite: a hundred times more each
  * time, from eps to this share of the trace. */
@@ -291,50 +290,13 @@ static int sketch(struct block_precond *m, const int64_t *index, double nu, int6
     return rc == 0 ? o->potrf(be, &core, 0.0, NULL, err) : rc;
 }
 
-/* One step of inverse iteration with the factor L in core: z <- (L L')^-1 z / |.|, and the
- * reciprocal of the growth. */
-static int inverse_step(struct block_precond *m, const struct mat *L, const struct mat *z,
-                        double *ret, struct err *err)
-{
-    struct backend *be = m->p.be;
-    const struct backend_ops *o = be->ops;
-    double squared = 0;
-    int rc = o->trsm(be, false, false, L, z, err);
-    if (rc == 0) {
-        rc = o->trsm(be, false, true, L, z, err);
-    }
-    if (rc == 0) {
-        rc = o->col_dots(be, z, z, &squared, err);
-    }
-    const double size = sqrt(squared), scale = 1.0 / size, zero = 0;
-    *ret = 1.0 / size;
-    return rc == 0 ? o->col_axpby(be, &scale, z, &zero, z, err) : rc;
-}
-
 /* The smallest eigenvalue of F'F, which is in gram; 0 where rounding hides it. */
 static int last_eigenvalue(struct block_precond *m, int64_t r, double *ret, struct err *err)
 {
-    struct backend *be = m->p.be;
-    const struct backend_ops *o = be->ops;
     const struct mat gram = leading(&m->gram, r, r), L = leading(&m->core, r, r);
-    const struct mat z = leading(&m->T, r, 1);
-    int rc = o->copy(be, &gram, &L, err);
-    if (rc == 0) {
-        rc = o->potrf(be, &L, 0.0, NULL, err);
-    }
-    *ret = 0;
-    if (rc == -ERR_NOT_POSITIVE_DEFINITE) {
-        return 0;
-    }
-    if (rc == 0) {
-        const struct mat seed = leading(&m->start, r, 1);
-        rc = o->copy(be, &seed, &z, err);
-    }
-    for (int i = 0; rc == 0 && i <= INVERSE_ITERATIONS; i++) {
-        rc = inverse_step(m, &L, &z, ret, err);
-    }
-    *ret = isfinite(*ret) ? *ret : 0.0;
-    return rc;
+    const struct mat z = leading(&m->T, r, 1), seed = leading(&m->start, r, 1);
+    const int rc = m->p.be->ops->copy(m->p.be, &seed, &z, err);
+    return rc == 0 ? spectrum_smallest(m->p.be, &gram, &L, &z, ret, err) : rc;
 }
 
 /* F <- F core^-T, rho, gram <- the factor of rho I + F'F. */

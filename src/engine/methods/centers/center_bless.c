@@ -111,7 +111,7 @@ static int64_t *draw_rows(const struct bless *b, int64_t count)
 {
     int64_t *rows = mem_array((size_t)count, sizeof(*rows));
     const struct row_order order =
-        row_order_new(b->task.seed, (uint32_t)(TAG_LEVEL + b->levels), b->task.rows->n);
+        row_order_new(b->task.seed, ORDER_LEVEL, b->levels, b->task.rows->n);
     for (int64_t i = 0; rows != NULL && i < count; i++) {
         rows[i] = row_order_at(&order, i);
     }

@@ -4,10 +4,10 @@
 #include "engine/mat.h"
 
 int center_draw_init(struct center_draw *w, const struct row_source *from, enum dtype dtype,
-                     uint64_t seed, uint32_t tag, struct err *err)
+                     uint64_t seed, struct err *err)
 {
     *w = (struct center_draw){.from = from, .dtype = dtype};
-    w->order = row_order_new(seed, tag, from->n);
+    w->order = row_order_new(seed, ORDER_DRAW, 0, from->n);
     w->index = mem_array(DRAW_ROWS, sizeof(*w->index));
     w->X = mem_array((size_t)from->d, DRAW_ROWS * dtype_size(from->dtype));
     w->point = mem_array((size_t)from->d, sizeof(double));
@@ -66,7 +66,7 @@ static int begin(struct center_draw *w, const struct center_task *task,
         return 0;
     }
     const struct row_source *rows = task->rows;
-    const int rc = center_draw_init(w, rows, rows->dtype, task->seed, TAG_DRAW, err);
+    const int rc = center_draw_init(w, rows, rows->dtype, task->seed, err);
     w->had = set->m;
     return rc;
 }

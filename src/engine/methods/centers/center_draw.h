@@ -23,7 +23,7 @@ struct center_draw {
 
 /* After a failure: center_draw_deinit. */
 int center_draw_init(struct center_draw *w, const struct row_source *from, enum dtype dtype,
-                     uint64_t seed, uint32_t tag, struct err *err);
+                     uint64_t seed, struct err *err);
 void center_draw_deinit(struct center_draw *w); /* accepts a zeroed one */
 
 /* Reads so many rows as the set lacks, at most DRAW_ROWS; each of them stands for `stands` rows. 1:

@@ -224,7 +224,7 @@ static int largest_of_sample(const struct center_task *task, int64_t *index, voi
                              double *values, double *ret, struct err *err)
 {
     const struct row_source *source = task->rows;
-    const struct row_order order = row_order_new(task->seed, TAG_SAMPLE, source->n);
+    const struct row_order order = row_order_new(task->seed, ORDER_SAMPLE, 0, source->n);
     const int64_t count = source->n < LARGEST_SAMPLE ? source->n : LARGEST_SAMPLE;
     const struct rows rows = {.dtype = source->dtype, .n = count, .d = source->d, .data = X};
     const struct backend_ops *o = task->be->ops;

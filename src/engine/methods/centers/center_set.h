@@ -8,15 +8,6 @@
 
 #include "engine/centers.h"
 
-/* What a selection's random orders of the rows are for (row_order.h). */
-enum center_tag {
-    TAG_DRAW = 1,    /* uniform centers */
-    TAG_SAMPLE,      /* rows that a method looks at */
-    TAG_NESTED,      /* nested subsets */
-    TAG_LEVEL,       /* and what follows: one a level of lambda */
-    TAG_EPOCH = 4096 /* and what follows: one a pass over the rows */
-};
-
 /* Of d numbers; 0 and -0 are the same. */
 struct fingerprint {
     uint64_t a, b;

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 #include "engine/methods/centers/center_draw.h"
 #include "engine/methods/centers/kmeans_seed.h"
 #include "engine/methods/methods.h"
@@ -96,16 +97,6 @@ static void teardown(struct center_selection *s)
     mem_free(s);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Centers count up to n, so that their multiples do not overflow. */
 static void choose_sizes(struct center_selection *s, const struct param_set *params)
 {
@@ -113,12 +104,12 @@ static void choose_sizes(struct center_selection *s, const struct param_set *par
     const struct param_value *sample = param_get(params, "sample");
     const struct param_value *batch = param_get(params, "batch_size");
     const struct param_value *rows = param_get(params, "rows");
-    s->sample_rows = sample->is_auto ? larger(SAMPLE_A_CENTER * m, SAMPLE_LEAST)
-                                     : larger((int64_t)sample->real, m);
-    s->sample_rows = smaller(s->sample_rows, n);
-    s->batch = batch->is_auto ? larger(2 * m, BATCH_LEAST) : (int64_t)batch->real;
-    s->batch = smaller(s->batch, n);
-    s->rows = rows->is_auto ? smaller(larger(ROWS_A_CENTER * m, ROWS_LEAST), PASSES * n)
+    s->sample_rows = sample->is_auto ? max_i64(SAMPLE_A_CENTER * m, SAMPLE_LEAST)
+                                     : max_i64((int64_t)sample->real, m);
+    s->sample_rows = min_i64(s->sample_rows, n);
+    s->batch = batch->is_auto ? max_i64(2 * m, BATCH_LEAST) : (int64_t)batch->real;
+    s->batch = min_i64(s->batch, n);
+    s->rows = rows->is_auto ? min_i64(max_i64(ROWS_A_CENTER * m, ROWS_LEAST), PASSES * n)
                             : (int64_t)rows->real;
 }
 
@@ -140,7 +131,7 @@ static int setup(const struct center_task *task, const struct param_set *params,
     center_set_init(&s->set, s->d, task->rows->dtype);
     rc = nearest_init(&s->nearest, task->be, task->rows->dtype, s->d, err);
     if (rc == 0) {
-        rc = center_draw_init(&s->draw, task->rows, task->rows->dtype, task->seed, TAG_DRAW, err);
+        rc = center_draw_init(&s->draw, task->rows, task->rows->dtype, task->seed, err);
     }
     if (rc < 0) {
         teardown(s);
@@ -155,7 +146,7 @@ static int setup(const struct center_task *task, const struct param_set *params,
 static int load_sample(struct center_selection *s, struct err *err)
 {
     const struct row_source *rows = s->task.rows;
-    const struct row_order order = row_order_new(s->task.seed, TAG_SAMPLE, rows->n);
+    const struct row_order order = row_order_new(s->task.seed, ORDER_SAMPLE, 0, rows->n);
     s->sample = mem_array((size_t)s->sample_rows, sizeof(*s->sample));
     s->X = mem_array((size_t)s->sample_rows, (size_t)s->d * dtype_size(rows->dtype));
     if (s->sample == NULL || s->X == NULL) {
@@ -218,8 +209,7 @@ static void next_rows(struct center_selection *s, int64_t count)
     const int64_t n = s->task.rows->n, runs = (n + RUN - 1) / RUN;
     for (int64_t i = 0; i < count;) {
         const int64_t pass = s->place / (runs * RUN), place = s->place % (runs * RUN);
-        const struct row_order order =
-            row_order_new(s->task.seed, (uint32_t)(TAG_EPOCH + pass), runs);
+        const struct row_order order = row_order_new(s->task.seed, ORDER_KMEANS_PASS, pass, runs);
         const int64_t row = row_order_at(&order, place / RUN) * RUN + place % RUN;
         s->place++;
         if (row < n) {
@@ -373,8 +363,8 @@ static int finish_batch(struct center_selection *s, struct err *err)
 static int step_batch(struct center_selection *s, struct err *err)
 {
     const double piece = STEP_VALUES / (double)s->m;
-    int64_t count = smaller(s->batch - s->at, PIECE_ROWS);
-    count = piece < (double)count ? larger((int64_t)piece, 1) : count;
+    int64_t count = min_i64(s->batch - s->at, PIECE_ROWS);
+    count = piece < (double)count ? max_i64((int64_t)piece, 1) : count;
     int rc = assign(s, count, err);
     if (rc < 0) {
         return rc;

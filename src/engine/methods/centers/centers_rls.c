@@ -77,7 +77,7 @@ static int prepare(struct center_selection *s, const struct param_set *params, s
     s->phase = s->wanted == s->task.rows->n ? ALL : options.at_lambda ? BEGIN : LAMBDA;
     s->lambda = s->task.regularization;
     s->rng = rng_new(s->task.seed, RNG_CENTERS);
-    s->order = row_order_new(s->task.seed, TAG_NESTED, s->task.rows->n);
+    s->order = row_order_new(s->task.seed, ORDER_NESTED, 0, s->task.rows->n);
     center_set_init(&s->J, s->task.rows->d, s->task.rows->dtype);
     return rc == 0 ? bless_init(&s->bless, &s->task, &options, err) : rc;
 }

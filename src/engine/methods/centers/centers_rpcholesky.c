@@ -86,7 +86,7 @@ static int setup(const struct center_task *task, const struct param_set *params,
 static int load(struct center_selection *s, struct err *err)
 {
     const struct row_source *rows = s->task.rows;
-    const struct row_order order = row_order_new(s->task.seed, TAG_SAMPLE, rows->n);
+    const struct row_order order = row_order_new(s->task.seed, ORDER_SAMPLE, 0, rows->n);
     s->sample = mem_array((size_t)s->N, sizeof(*s->sample));
     s->X = mem_array((size_t)s->N, (size_t)rows->d * dtype_size(rows->dtype));
     if (s->sample == NULL || s->X == NULL) {

@@ -35,7 +35,7 @@ static int start(const struct center_task *task, const struct row_source *from, 
     s->wanted = wanted;
     s->free_points = free_points;
     center_set_init(&s->set, from->d, task->rows->dtype);
-    const int rc = center_draw_init(&s->draw, from, task->rows->dtype, task->seed, TAG_DRAW, err);
+    const int rc = center_draw_init(&s->draw, from, task->rows->dtype, task->seed, err);
     if (rc < 0) {
         teardown(s);
         return rc;

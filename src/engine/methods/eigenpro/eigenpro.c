@@ -4,9 +4,11 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 #include "engine/methods/eigenpro/eigenpro_top.h"
+#include "engine/methods/spectrum.h"
 
-enum { PROBE_ROWS = 250, LEAST_VECTORS = 5, POWER_STEPS = 30 };
+enum { PROBE_ROWS = 250, LEAST_VECTORS = 5 };
 
 /* Values below this share of the ridge are not worth flattening. */
 static const double ridge_share = 0.1;
@@ -35,11 +37,6 @@ struct eigenpro *eigenpro_free(struct eigenpro *e)
         mem_free(e);
     }
     return NULL;
-}
-
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 int eigenpro_new(const struct eigenpro_spec *spec, struct eigenpro **ret, struct err *err)
@@ -247,34 +244,6 @@ static int raise_beta(struct eigenpro *e, int64_t first, int64_t count, struct e
     return r;
 }
 
-/* The largest eigenvalue of A by power steps from a random start. */
-static int power(struct eigenpro *e, const struct mat *A, const struct mat *x, const struct mat *y,
-                 double *ret, struct err *err)
-{
-    const struct backend_ops *o = e->spec.be->ops;
-    struct rng rng = e->spec.rng;
-    double xy = 0, yy = 0;
-    const double zero = 0;
-    cleanup_mem double *host = mem_array((size_t)A->rows, sizeof(double));
-    if (host == NULL) {
-        return err_no_memory(err);
-    }
-    for (int64_t i = 0; i < A->rows; i++) {
-        host[i] = rng_normal(&rng);
-        yy += host[i] * host[i];
-    }
-    int r = o->mat_put(e->spec.be, host, A->rows, y, err);
-    for (int i = 0; r == 0 && i < POWER_STEPS && yy > 0; i++) {
-        const double scale = 1.0 / sqrt(yy);
-        r = o->col_axpby(e->spec.be, &scale, y, &zero, x, err);
-        r = r == 0 ? o->gemm(e->spec.be, false, false, 1.0, A, x, 0.0, y, err) : r;
-        r = r == 0 ? o->col_dots(e->spec.be, x, y, &xy, err) : r;
-        r = r == 0 ? o->col_dots(e->spec.be, y, y, &yy, err) : r;
-    }
-    *ret = xy;
-    return r;
-}
-
 /* A = M'_TT = M_TT - F F' for the probes T. */
 static int probe_kernel(const struct eigenpro *e, const struct mat *A, struct err *err)
 {
@@ -295,23 +264,15 @@ static int measure(struct eigenpro *e, struct err *err)
     const struct eigenpro_spec *c = &e->spec;
     const struct backend_ops *o = c->be->ops;
     const int64_t m = e->probes;
-    struct mat A = {0}, x = {0}, y = {0};
+    struct mat A = {0};
     double largest = 0;
     int r = o->mat_new(c->be, DTYPE_F64, m, m, &A, err);
-    if (r == 0) {
-        r = o->mat_new(c->be, DTYPE_F64, m, 1, &x, err);
-    }
-    if (r == 0) {
-        r = o->mat_new(c->be, DTYPE_F64, m, 1, &y, err);
-    }
     if (r == 0) {
         r = probe_kernel(e, &A, err);
     }
     if (r == 0) {
-        r = power(e, &A, &x, &y, &largest, err);
+        r = spectrum_largest(c->be, &A, c->rng.seed, &largest, err);
     }
-    o->mat_free(c->be, &y);
-    o->mat_free(c->be, &x);
     o->mat_free(c->be, &A);
     e->lambda = fmax(e->lambda, (largest - e->beta) / (double)(m - 1));
     return r;

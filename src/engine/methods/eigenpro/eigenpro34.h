@@ -72,9 +72,6 @@ enum eigenpro34_stage {
     EP_STAGES
 };
 
-/* The order of the rows of an epoch is row_order_new(seed, EIGENPRO34_ORDER + draws, n). */
-enum { EIGENPRO34_ORDER = 1 << 20 };
-
 /* What moves, all of it in a saved state. */
 struct eigenpro34_counters {
     int64_t stage;

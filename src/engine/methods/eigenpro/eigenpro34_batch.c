@@ -20,7 +20,7 @@ static double step_length(const struct solver *s)
 static int read_window(struct solver *s, struct err *err)
 {
     const struct row_order order =
-        row_order_new(s->p.seed, (uint32_t)(EIGENPRO34_ORDER + s->at.draws), s->p.n);
+        row_order_new(s->p.seed, ORDER_EIGENPRO_EPOCH, s->at.draws, s->p.n);
     const int64_t left = s->p.n - s->at.window;
     const int64_t count = left < s->window_rows ? left : s->window_rows;
     for (int64_t i = 0; i < count; i++) {

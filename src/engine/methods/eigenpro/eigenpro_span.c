@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/minmax.h"
 #include "engine/memory.h"
 #include "engine/methods/normal_core.h"
+#include "engine/methods/spectrum.h"
 #include "engine/rowset.h"
 
-enum { PIECE_ROWS = 512, LEAST_VECTORS = 5, POWER_STEPS = 30 };
+enum { PIECE_ROWS = 512, LEAST_VECTORS = 5 };
 
 /* Pairs below this share of ridge / n are not worth flattening. */
 static const double ridge_share = 0.1;
@@ -58,11 +59,6 @@ struct eigenpro_span *eigenpro_span_free(struct eigenpro_span *e)
         mem_free(e);
     }
     return NULL;
-}
-
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static int64_t probes(const struct eigenpro_span *e)
@@ -326,58 +322,13 @@ static int set_ceiling(struct eigenpro_span *e, struct err *err)
     return r == 0 ? e->be->ops->col_axpby(e->be, roots, &e->A, zeros, &e->A, err) : r;
 }
 
-/* *ret: the largest eigenvalue of A, from below. */
-static int power(struct eigenpro_span *e, const struct mat *x, const struct mat *y, double *ret,
-                 struct err *err)
-{
-    const struct backend_ops *o = e->be->ops;
-    struct rng rng = rng_new(e->spec.p->seed, RNG_PRECOND);
-    const double zero = 0;
-    double xy = 0, yy = 0;
-    cleanup_mem double *host = mem_array((size_t)x->rows, sizeof(double));
-    if (host == NULL) {
-        return err_no_memory(err);
-    }
-    for (int64_t i = 0; i < x->rows; i++) {
-        host[i] = rng_normal(&rng);
-        yy += host[i] * host[i];
-    }
-    int r = o->mat_put(e->be, host, x->rows, y, err);
-    for (int i = 0; r == 0 && i < POWER_STEPS && yy > 0; i++) {
-        const double scale = 1.0 / sqrt(yy);
-        r = o->col_axpby(e->be, &scale, y, &zero, x, err);
-        r = r == 0 ? o->gemm(e->be, false, false, 1.0, &e->A, x, 0.0, y, err) : r;
-        r = r == 0 ? o->col_dots(e->be, x, y, &xy, err) : r;
-        r = r == 0 ? o->col_dots(e->be, y, y, &yy, err) : r;
-    }
-    *ret = xy;
-    return r;
-}
-
-/* *ret: that of A. */
-static int largest_eigenvalue(struct eigenpro_span *e, double *ret, struct err *err)
-{
-    const struct backend_ops *o = e->be->ops;
-    struct mat x = {0}, y = {0};
-    int r = o->mat_new(e->be, DTYPE_F64, e->A.rows, 1, &x, err);
-    if (r == 0) {
-        r = o->mat_new(e->be, DTYPE_F64, e->A.rows, 1, &y, err);
-    }
-    if (r == 0) {
-        r = power(e, &x, &y, ret, err);
-    }
-    o->mat_free(e->be, &y);
-    o->mat_free(e->be, &x);
-    return r;
-}
-
 /* beta, lambda1. Both are positive unless the kernel is 0 on the rows: then any step will do. */
 static int measure(struct eigenpro_span *e, struct err *err)
 {
     const int64_t count = e->A.rows;
     double largest = 0;
     int r = set_ceiling(e, err);
-    r = r == 0 ? largest_eigenvalue(e, &largest, err) : r;
+    r = r == 0 ? spectrum_largest(e->be, &e->A, e->spec.p->seed, &largest, err) : r;
     e->be->ops->mat_free(e->be, &e->A);
     const double seen = count > 1 ? (largest - e->beta) / (double)(count - 1) : 0.0;
     e->lambda = fmax(e->level, seen + e->rho);

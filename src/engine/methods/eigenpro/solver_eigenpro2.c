@@ -62,6 +62,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 #include "engine/memory.h"
 #include "engine/methods/eigenpro/eigenpro2.h"
 #include "engine/methods/methods.h"
@@ -91,11 +92,6 @@ static void teardown(struct solver *s)
     mem_free(s->rows);
     mem_free(s->arrays);
     mem_free(s);
-}
-
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- setting up ---- */

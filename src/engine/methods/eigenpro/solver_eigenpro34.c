@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/minmax.h"
 #include "engine/memory.h"
 #include "engine/methods/eigenpro/eigenpro34.h"
 #include "engine/methods/methods.h"
@@ -31,16 +32,6 @@ static void teardown(struct solver *s)
     mem_free(s->less);
     mem_free(s->arrays);
     mem_free(s);
-}
-
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- setting up ---- */
@@ -80,7 +71,7 @@ static int draw_centers(struct solver *s, struct err *err)
     if (s->centers == NULL) {
         return err_no_memory(err);
     }
-    const struct row_order order = row_order_new(s->p.seed, (1 << 19) + 1, s->m);
+    const struct row_order order = row_order_new(s->p.seed, ORDER_EIGENPRO_CENTERS, 0, s->m);
     for (int64_t i = 0; i < s->c; i++) {
         s->centers[i] = row_order_at(&order, i);
     }
@@ -308,7 +299,7 @@ static int build(struct solver *s, struct err *err)
         }
         const struct eigenpro_span_spec spec = {
             .p = &s->p,
-            .order = row_order_new(s->p.seed, 1 << 19, s->p.n),
+            .order = row_order_new(s->p.seed, ORDER_EIGENPRO_SPAN, 0, s->p.n),
             .s = s->s,
             .centers = s->centers,
             .c = s->c,

@@ -9,11 +9,12 @@
 #include "engine/memory.h"
 #include "engine/methods/normal_core.h"
 #include "engine/methods/row_order.h"
+#include "engine/methods/spectrum.h"
 #include "engine/methods/stochastic/stochastic.h"
 #include "engine/products.h"
 #include "engine/rowset.h"
 
-enum { PIECE_ROWS = 1024, INVERSE_ITERATIONS = 6, STAGE_CENTERS = 0, STAGE_ROWS, STAGE_FACTOR };
+enum { PIECE_ROWS = 1024, STAGE_CENTERS = 0, STAGE_ROWS, STAGE_FACTOR };
 
 void hessian_sketch_deinit(struct hessian_sketch *h)
 {
@@ -33,7 +34,7 @@ static int draw(struct hessian_sketch *h, struct err *err)
     if (h->index == NULL) {
         return err_no_memory(err);
     }
-    const struct row_order order = row_order_new(h->p.seed, STOCHASTIC_TAG_HESSIAN, h->p.n);
+    const struct row_order order = row_order_new(h->p.seed, ORDER_HESSIAN, 0, h->p.n);
     for (int64_t i = 0; i < h->rows; i++) {
         h->index[i] = row_order_at(&order, i);
     }
@@ -136,29 +137,13 @@ static int add_rows(struct hessian_sketch *h, struct err *err)
 
 /* ---- factors ---- */
 
-/* The smallest eigenvalue of F'F by inverse iteration, from above; 0 where rounding hides it. */
+/* The smallest eigenvalue of F'F, from above; 0 where rounding hides it. */
 static int last_eigenvalue(struct hessian_sketch *h, double *ret, struct err *err)
 {
-    struct backend *be = h->p.be;
-    const struct backend_ops *o = be->ops;
     const struct mat z = mat_cols(h->T, 0, 1),
                      first = mat_rows(mat_cols(h->omega, 0, 1), 0, h->rank);
-    int rc = o->copy(be, &h->gram, &h->A, err);
-    rc = rc == 0 ? o->potrf(be, &h->A, 0.0, NULL, err) : rc;
-    *ret = 0;
-    if (rc == -ERR_NOT_POSITIVE_DEFINITE) {
-        return 0;
-    }
-    rc = rc == 0 ? o->copy(be, &first, &z, err) : rc;
-    for (int i = 0; rc == 0 && i <= INVERSE_ITERATIONS; i++) {
-        double squared = 0;
-        rc = core_solve(be, &h->A, &z, &z, &z, err);
-        rc = rc == 0 ? o->col_dots(be, &z, &z, &squared, err) : rc;
-        const double scale = 1.0 / sqrt(squared), zero = 0;
-        *ret = isfinite(scale) ? scale : 0.0;
-        rc = rc == 0 ? o->col_axpby(be, &scale, &z, &zero, &z, err) : rc;
-    }
-    return rc;
+    const int rc = h->p.be->ops->copy(h->p.be, &first, &z, err);
+    return rc == 0 ? spectrum_smallest(h->p.be, &h->gram, &h->A, &z, ret, err) : rc;
 }
 
 /* The largest number on the diagonal of a square matrix, and their mean. */

@@ -1,15 +1,11 @@
 #include "engine/methods/stochastic/row_batches.h"
 
 #include "base/mem.h"
+#include "base/minmax.h"
 #include "engine/methods/row_order.h"
 #include "engine/methods/stochastic/stochastic.h"
 
 enum { PAGE_BYTES = 4096 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 int row_batches_init(struct row_batches *b, uint64_t seed, const struct row_source *source,
                      int64_t batch, struct err *err)
@@ -17,10 +13,10 @@ int row_batches_init(struct row_batches *b, uint64_t seed, const struct row_sour
     const int64_t row = source->d * (int64_t)dtype_size(source->dtype);
     b->seed = seed;
     b->n = source->n;
-    b->chunk = least(PAGE_BYTES / (row > 0 ? row : 1), batch / CHUNKS_LEAST);
+    b->chunk = min_i64(PAGE_BYTES / (row > 0 ? row : 1), batch / CHUNKS_LEAST);
     b->chunk = b->chunk > 1 ? b->chunk : 1;
     b->chunks = (b->n + b->chunk - 1) / b->chunk;
-    b->batches = least((b->n + batch - 1) / batch, b->chunks);
+    b->batches = min_i64((b->n + batch - 1) / batch, b->chunks);
     b->most = (b->chunks + b->batches - 1) / b->batches * b->chunk;
     b->index = mem_array((size_t)b->most, sizeof(*b->index));
     return b->index != NULL ? 0 : err_no_memory(err);
@@ -35,17 +31,16 @@ void row_batches_deinit(struct row_batches *b)
 static int64_t first_chunk(const struct row_batches *b, int64_t k)
 {
     const int64_t rest = b->chunks % b->batches;
-    return k * (b->chunks / b->batches) + least(k, rest);
+    return k * (b->chunks / b->batches) + min_i64(k, rest);
 }
 
 int64_t row_batches_draw(struct row_batches *b, int64_t epoch, int64_t k)
 {
-    const uint32_t tag = STOCHASTIC_TAG_EPOCH + (uint32_t)epoch;
-    const struct row_order order = row_order_new(b->seed, tag, b->chunks);
+    const struct row_order order = row_order_new(b->seed, ORDER_STOCHASTIC_EPOCH, epoch, b->chunks);
     int64_t count = 0;
     for (int64_t c = first_chunk(b, k); c < first_chunk(b, k + 1); c++) {
         const int64_t first = row_order_at(&order, c) * b->chunk;
-        const int64_t end = least(first + b->chunk, b->n);
+        const int64_t end = min_i64(first + b->chunk, b->n);
         for (int64_t i = first; i < end; i++) {
             b->index[count++] = i;
         }

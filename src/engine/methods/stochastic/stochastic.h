@@ -45,11 +45,6 @@
 #include "engine/methods/stochastic/row_batches.h"
 #include "engine/rowset.h"
 
-/* Of the random orders of the rows (row_order.h). */
-#define STOCHASTIC_TAG_HESSIAN 2000
-#define STOCHASTIC_TAG_RACE 2001
-#define STOCHASTIC_TAG_EPOCH 4096 /* and what follows: one an epoch */
-
 struct stochastic {
     struct problem p;
     struct row_batches batches;

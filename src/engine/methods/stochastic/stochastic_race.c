@@ -62,7 +62,7 @@ static int load_sample(struct stochastic *s, struct err *err)
 {
     const int64_t n = s->p.n, wanted = RACE_BATCHES * s->batches.most;
     const int64_t count = wanted < n ? wanted : n;
-    const struct row_order order = row_order_new(s->p.seed, STOCHASTIC_TAG_RACE, n);
+    const struct row_order order = row_order_new(s->p.seed, ORDER_RACE, 0, n);
     cleanup_mem int64_t *index = mem_array((size_t)count, sizeof(*index));
     if (index == NULL) {
         return err_no_memory(err);
@@ -96,7 +96,7 @@ static int prepare(struct stochastic *s, struct err *err)
 
 static int fill_normal(struct stochastic *s, const struct mat *x, struct err *err)
 {
-    struct rng rng = rng_new(s->p.seed, RNG_SOLVER);
+    struct rng rng = rng_new(s->p.seed, RNG_POWER);
     cleanup_mem double *numbers = mem_array((size_t)x->rows, sizeof(double));
     if (numbers == NULL) {
         return err_no_memory(err);
