@@ -4,6 +4,7 @@
 #include "conformance/device.h"
 #include "conformance/precisions.h"
 #include "engine/group/backend_group.h"
+#include "engine/solve/pace.h"
 
 enum { N = 1301, M = 77, D = 5, T = 3, DEVICES = 3 };
 
@@ -310,6 +311,40 @@ static void test_a_member_that_fails(void **state)
     mem_free(x);
 }
 
-TEST_MAIN(cmocka_unit_test(test_rows_have_the_bits_of_one_device),
+static double no_time(void *context)
+{
+    double *at = context;
+    return *at += 1.0;
+}
+
+/* What was measured beside a job is none of its kernel values, in a group as on one device. */
+static void test_measuring_is_not_counted(void **state)
+{
+    (void)state;
+    for (int count = 1; count <= DEVICES; count++) {
+        struct backend *be = count == 1 ? device_member(0) : open_group(count);
+        const struct kernel k = usual_kernel(KERNEL_MATERN32, D);
+        struct rng rng = rng_new(7, RNG_TEST);
+        double *x = host_normal(&rng, N * D), *v = host_normal(&rng, N), at = 0;
+        const struct rows rows = {.dtype = DTYPE_F64, .n = N, .d = D, .data = x};
+        struct plan_rates rates;
+        must(pace_measure(be, no_time, &at, &rates, &err));
+        assert_int_equal(be->kernel_entries, 0);
+        struct points *p = NULL;
+        must(be->ops->points_new(be, &k, DTYPE_F64, &rows, &p, &err));
+        struct mat V = device_mat(be, DTYPE_F64, M, 1, v), Y = device_mat(be, DTYPE_F64, N, 1, v);
+        must(be->ops->kmv(be, view_all(p, N), view_range(p, 0, M), 1.0, &V, 0.0, &Y, &err));
+        assert_int_equal(be->kernel_entries, M * N);
+        be->ops->mat_free(be, &V);
+        be->ops->mat_free(be, &Y);
+        be->ops->points_free(be, p);
+        device_close(be);
+        mem_free(x);
+        mem_free(v);
+    }
+}
+
+TEST_MAIN(cmocka_unit_test(test_measuring_is_not_counted),
+          cmocka_unit_test(test_rows_have_the_bits_of_one_device),
           cmocka_unit_test(test_shares_add_up), cmocka_unit_test(test_shares_are_kept),
           cmocka_unit_test(test_the_lead_alone_asks), cmocka_unit_test(test_a_member_that_fails))

@@ -13,6 +13,7 @@ struct group {
     struct backend_ops ops;
     int count;
     int64_t least_values;
+    int64_t entries; /* kernel values that the group has taken over from its members' counts */
     struct backend *members[BACKEND_GROUP_MAX]; /* [0]: the lead */
 };
 
@@ -45,14 +46,16 @@ static inline struct backend *group_asking_lead(struct backend *be)
  * that changes them ends with it. */
 static inline int group_done(struct backend *be, int rc)
 {
-    const struct group *g = group_of(be);
+    struct group *g = group_of(be);
     g->members[0]->stop = NULL;
     be->bytes = g->members[0]->bytes;
     be->peak_bytes = g->members[0]->peak_bytes;
-    be->kernel_entries = 0;
+    int64_t entries = 0;
     for (int i = 0; i < g->count; i++) {
-        be->kernel_entries += g->members[i]->kernel_entries;
+        entries += g->members[i]->kernel_entries;
     }
+    be->kernel_entries += entries - g->entries; /* who has set it back has it so */
+    g->entries = entries;
     return rc;
 }
 
