@@ -163,6 +163,50 @@ def test_several_targets_at_once(api, name):
     assert set(job["result"]["metrics"].values()) == {None}
 
 
+def warnings(api, job):
+    return [e["message"] for e in api.events(job["id"]) if e["level"] == "warning"]
+
+
+def test_a_target_that_is_not_learned_is_named(api, name):
+    """Even where the mean over all targets looks good; with advice that the job has not followed yet."""
+    X, y = data.regression(200, seed=3)
+    noise = np.random.default_rng(4).normal(size=200)
+    dataset = api.upload_csv(X, np.column_stack([y, noise, 2 * y]))
+    targets = {"target": ["y0", "y1", "y2"]}
+    fixed = {"kernel": {"name": "gaussian", "bandwidth": 3.0}, "regularization": 1e-6}
+    job = api.train(name, dataset, **targets, **fixed)
+    said = [w for w in warnings(api, job) if "worse than the mean" in w]
+    assert job["result"]["metrics"]["r2"] < 0.7 and len(said) == 1
+    r2 = job["result"]["target_metrics"][1]["r2"]
+    assert f'for the target "y1" (R2 {r2:.3g}). Leave kernel and bandwidth open' in said[0]
+    only_noise = api.upload_csv(np.ones((60, 2)), np.random.default_rng(5).normal(size=60))
+    for spec, advice in (({}, "Look whether"), ({"kernel": {"name": "gaussian", "bandwidth": "auto"}, "regularization": 1e-6},
+                                                "Search for the regularization, or look whether")):
+        for seed in range(20):
+            said = [w for w in warnings(api, api.train(name, only_noise, seed=seed, **spec)) if "worse than the mean" in w]
+            if said:
+                break
+        assert advice in said[0]
+
+
+def test_constant_targets_are_counted(api, name):
+    X, y = data.regression(60)
+    job = api.train(name, api.upload_csv(X, np.column_stack([y, 0 * y, 0 * y + 1])), target=["y0", "y1", "y2"])
+    assert 'The target "y1" is constant on the training rows: the model predicts that constant always. ' \
+        "So are 1 more." in warnings(api, job)
+
+
+def test_advice_on_a_large_residual(api, name):
+    """Float64 is no advice for a job that has it."""
+    X, y = data.regression(300)
+    dataset = api.upload_csv(X, y)
+    for precision in ("float32", "float64"):
+        job = api.train(name, dataset, kernel={"name": "laplacian", "bandwidth": 0.5}, regularization=1e-9,
+                        solver={"name": "pcg", "preconditioner": "none"}, stop={"max_iterations": 1, "tolerance": 1e-9}, precision=precision)
+        said = [w for w in warnings(api, job) if "certified relative residual" in w]
+        assert len(said) == 1 and ("take precision" in said[0]) == (precision == "float32")
+
+
 def test_columns_by_name(api, name):
     """Targets and features other than the data set's own."""
     X, y = data.regression(110, d=5, seed=3)

@@ -35,10 +35,14 @@ static void warn_about_constant_targets(const struct fit *f)
         fit__say(f, "warning",
                  "All training rows have the same class: the model predicts it always.");
     } else {
+        char more[64] = "";
+        if (constant > 1) {
+            snprintf(more, sizeof(more), " So are %" PRId64 " more.", constant - 1);
+        }
         fit__say(f, "warning",
                  "The target \"%.64s\" is constant on the training rows: the model predicts that "
-                 "constant always.",
-                 data->train->info.column_names[data->columns.target[first]]);
+                 "constant always.%s",
+                 data->train->info.column_names[data->columns.target[first]], more);
     }
 }
 
@@ -177,15 +181,51 @@ void fit__warn_of_centers(const struct fit *f)
              c->asked, c->scored, c->limited_by);
 }
 
+/* The targets with R2 below 0 on the test rows: how many, and the one that is worst. */
+static int64_t worse_than_mean(const struct fit *f, int64_t *ret_worst, double *ret_r2)
+{
+    const int64_t m = f->data.m;
+    int64_t found = 0;
+    *ret_r2 = 0;
+    for (int64_t j = 0; j < f->data.t; j++) {
+        const double r2 = metrics_regression(f->predicted + j * m, f->data.truth + j * m, m, 1).r2;
+        found += r2 < 0;
+        if (r2 < *ret_r2) {
+            *ret_worst = j;
+            *ret_r2 = r2;
+        }
+    }
+    return found;
+}
+
+/* What the job has not done yet. */
+static const char *advice(const struct job_spec *spec)
+{
+    const struct method_def *m = spec->kernel.method;
+    const bool open = m == NULL || !m->has_bandwidth || spec->kernel.kind == SPEC_BANDWIDTH_AUTO ||
+                      spec->search.bandwidths > 0;
+    if (open && (spec->search.wanted || spec->open_regularization)) {
+        return "Look";
+    }
+    return open ? "Search for the regularization, or look"
+                : "Leave kernel and bandwidth open, search for the regularization, or look";
+}
+
 void fit__warn_of_metrics(const struct fit *f)
 {
-    const struct metrics *m = &f->result.outcome.metrics;
-    if (f->data.columns.task == TASK_REGRESSION && m->r2 < 0) {
-        fit__say(
-            f, "warning",
-            "On the test rows the model is worse than the mean of their targets (R2 %.3g). Leave "
-            "kernel and bandwidth open, search for the regularization, or look whether the "
-            "features tell anything of the target.",
-            m->r2);
+    int64_t worst = 0, found;
+    double r2;
+    if (f->data.columns.task != TASK_REGRESSION || f->data.m == 0 ||
+        (found = worse_than_mean(f, &worst, &r2)) == 0) {
+        return;
     }
+    char more[64] = "";
+    if (found > 1) {
+        snprintf(more, sizeof(more), ", and for %" PRId64 " more", found - 1);
+    }
+    fit__say(f, "warning",
+             "On the test rows the model is worse than the mean of their targets, for the target "
+             "\"%.64s\" (R2 %.3g)%s. %s whether the features tell anything of the target.",
+             f->data.train->info.column_names[f->data.columns.target[worst]], r2, more,
+             advice(f->spec));
 }

@@ -167,11 +167,6 @@ static const double nothing = 1.0 - 1e-9;
 /* From here on coefficients are told to be far from the solution, whatever ended the solve. */
 static const double large = 0.1;
 
-/* What to do about it. */
-#define LARGE_RESIDUAL_ADVICE                                                                      \
-    "Allow more iterations or time (`stop`), raise `regularization`, take precision \"float64\", " \
-    "or choose another solver or preconditioner."
-
 /* The first iterations in whitened variables may raise the plain residual and lower the other. */
 static bool is_useless(const struct certificate *c)
 {
@@ -180,16 +175,20 @@ static bool is_useless(const struct certificate *c)
 
 static void warn_of_large_residual(const struct drive *d, const struct certificate *c)
 {
-    char text[96];
-    snprintf(text, sizeof(text),
-             "The certified relative residual of the model is %.3g:", c->residual);
+    char text[320];
+    snprintf(text, sizeof(text), "The certified relative residual of the model is %.3g: %s",
+             c->residual,
+             is_useless(c)
+                 ? "from 1 on the coefficients of a target solve the system no better than zeros "
+                   "would, so do not rely on its predictions."
+                 : "from .1 on the coefficients of a target are far from those that solve the "
+                   "system, and its predictions may be, too: look at the test metrics.");
+    const bool coarse = d->p->dtype == DTYPE_F32 || d->p->points_dtype == DTYPE_F32;
     solve__say(d, "warning", text,
-               is_useless(c)
-                   ? "from 1 on the coefficients of a target solve the system no better than zeros "
-                     "would, so do not rely on its predictions. " LARGE_RESIDUAL_ADVICE
-                   : "from .1 on the coefficients of a target are far from those that solve the "
-                     "system, and its predictions may be, too: look at the test "
-                     "metrics. " LARGE_RESIDUAL_ADVICE);
+               coarse ? "Allow more iterations or time (`stop`), raise `regularization`, take "
+                        "precision \"float64\", or choose another solver or preconditioner."
+                      : "Allow more iterations or time (`stop`), raise `regularization`, or choose "
+                        "another solver or preconditioner.");
 }
 
 /* What a solve that claimed convergence ends with when the certificate says otherwise, or 0: the
