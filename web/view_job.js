@@ -10,7 +10,7 @@ import {problemBox} from "./notices.js";
 import {testPlots} from "./plots.js";
 import {poll} from "./poll.js";
 import {badge, bar} from "./view_jobs.js";
-import {metricFacts} from "./view_model.js";
+import {metricFacts, targetFacts} from "./view_model.js";
 
 const LOG_ROWS = 200;
 
@@ -41,7 +41,8 @@ function resultFacts(job) {
     ["Solver", r && [r.solver, r.preconditioner, r.rank ? `rank ${integer(r.rank)}` : ""].filter(Boolean).join(" · ")],
     ["Precision", r?.precision], ["Certificate", r && `${r.certificate}${r.relative_residual_bound != null ? `, at most ${number(r.relative_residual_bound)}` : ""}`],
     ["Residual, whitened", r?.whitened_residual == null ? null : number(r.whitened_residual)],
-    ["Ridge", r && `${number(r.ridge)} (λ ${number(r.regularization)} a row)`], ["Log evidence", r?.log_evidence == null ? null : number(r.log_evidence)],
+    ["Kernel", r?.kernel && `${r.kernel.name}${r.kernel.bandwidth == null ? "" : `, bandwidth ${number(r.kernel.bandwidth)}`}`],
+    ...targetFacts(r?.target_metrics), ["Ridge", r && `${number(r.ridge)} (λ ${number(r.regularization)} a row)`], ["Log evidence", r?.log_evidence == null ? null : number(r.log_evidence)],
     ["Rows", r && `${integer(r.train_rows)} to train, ${integer(r.test_rows)} to test`], ["Centers", r && integer(r.centers)],
     ["Effective dimension", r?.leverage_scores && `${number(r.leverage_scores.effective_dimension)} (λ ${number(r.leverage_scores.regularization)} a row)`],
     ["Setup, iterations, finish", r?.phases && [r.phases.setup_s, r.phases.iterations_s, r.phases.finish_s].map(duration).join(", ")],

@@ -17,6 +17,11 @@ function kernelText(kernel) {
     `${text}, ${key} ${Array.isArray(value) ? `${value.length} values` : number(value)}`, kernel.name);
 }
 
+// Of several targets each has its own; the metrics above are those of all of them.
+export function targetFacts(targets) {
+  return targets ? [["R² of each target", targets.slice(0, 8).map((one) => `${one.target} ${number(one.r2)}`).join(", ")]] : [];
+}
+
 export function metricFacts(metrics = {}) {
   return Object.entries(METRICS).filter(([key]) => metrics[key] != null).map(([key, name]) => [name, number(metrics[key])]);
 }
@@ -38,7 +43,7 @@ function about(model) {
       ["Residual, whitened", r.whitened_residual == null ? null : number(r.whitened_residual)],
       ["Stopped", r.stop_reason?.replaceAll("_", " ")], ["Iterations", r.iterations > 0 ? integer(r.iterations) : null], ["Took", duration(r.seconds)],
       ["Training rows", integer(r.train_rows)], ["Test rows", integer(r.test_rows)], ["Centers", integer(d.centers)],
-      ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ["Classes", d.classes?.slice(0, 12).join(", ")], ...sureness(d.variance),
+      ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ...targetFacts(r.target_metrics), ["Classes", d.classes?.slice(0, 12).join(", ")], ...sureness(d.variance),
       ["Size", bytes(model.bytes)], ["SHA-256", h("code", null, `${model.sha256.slice(0, 16)}…`)], ["Created", clock(model.created_at)],
       ["Job", model.job ? h("a", {href: `#/jobs/${model.job}`}, shortId(model.job)) : "none: it was imported"],
       ["Data set", model.dataset ? h("code", null, shortId(model.dataset)) : null]]));

@@ -158,6 +158,26 @@ def test_a_job_that_ended_without_an_iteration_promises_no_curve(daemons, driver
     assert "Curves appear once" not in page.script("return document.body.innerText")
 
 
+def test_every_target_is_told_of(page, api, name):
+    """Of job and model; a single target has nothing to add to the metrics."""
+    import data
+    import numpy as np
+    X, y = data.regression(60)
+    job = api.train(name, api.upload_csv(X, np.column_stack([y, -2 * y])), target=["y0", "y1"],
+                    kernel={"name": "matern32", "bandwidth": 2.5})
+    r2 = job["result"]["target_metrics"][0]["r2"]
+    for place in (f"jobs/{job['id']}", f"models/{name}/1"):
+        page.open(place)
+        page.text("R² of each target")
+        page.text(f"y0 {float(f'{r2:.4g}')}, y1 ")
+    page.open(f"jobs/{job['id']}")
+    page.text("matern32, bandwidth 2.5")
+    one = api.train(name, api.upload_csv(X, y))
+    page.open(f"jobs/{one['id']}")
+    page.text("Ridge")
+    assert "each target" not in page.script("return document.body.innerText")
+
+
 def test_a_long_name_of_a_data_set_is_broken(page, api):
     import data
     name = "n" * 120

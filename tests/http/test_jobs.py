@@ -196,6 +196,14 @@ def test_constant_targets_are_counted(api, name):
         "So are 1 more." in warnings(api, job)
 
 
+def test_of_a_constant_target_nothing_more_is_said(api, name):
+    """One training row has one value, and the mean of the test rows is another."""
+    X, y = data.regression(60)
+    job = api.train(name, api.upload_csv(X, y), test={"fraction": 0.999}, kernel={"name": "gaussian", "bandwidth": 2.0})
+    assert job["result"]["metrics"]["r2"] < 0
+    assert len(warnings(api, job)) == 1 and "is constant on the training rows" in warnings(api, job)[0]
+
+
 def test_advice_on_a_large_residual(api, name):
     """Float64 is no advice for a job that has it."""
     X, y = data.regression(300)

@@ -181,7 +181,8 @@ void fit__warn_of_centers(const struct fit *f)
              c->asked, c->scored, c->limited_by);
 }
 
-/* The targets with R2 below 0 on the test rows: how many, and the one that is worst. */
+/* The targets with R2 below 0 on the test rows: how many, and the one that is worst. Of those that
+ * are constant on the training rows that is known. */
 static int64_t worse_than_mean(const struct fit *f, int64_t *ret_worst, double *ret_r2)
 {
     const int64_t m = f->data.m;
@@ -189,8 +190,9 @@ static int64_t worse_than_mean(const struct fit *f, int64_t *ret_worst, double *
     *ret_r2 = 0;
     for (int64_t j = 0; j < f->data.t; j++) {
         const double r2 = metrics_regression(f->predicted + j * m, f->data.truth + j * m, m, 1).r2;
-        found += r2 < 0;
-        if (r2 < *ret_r2) {
+        const bool worse = r2 < 0 && !f->data.constant[j];
+        found += worse;
+        if (worse && r2 < *ret_r2) {
             *ret_worst = j;
             *ret_r2 = r2;
         }
