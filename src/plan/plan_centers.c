@@ -71,12 +71,13 @@ static void select_means(struct planning *g, struct plan_moment *at)
 
 /* ---- leverage scores ---- */
 
-/* The lambda that the selection names for its scores, as a share of max k, which is taken for 1; 0:
- * it names none. */
+/* The lambda of the scores, as a share of max k, which is taken for 1: the one that the selection
+ * names, or, where it is not asked for a number of centers, the job's; 0: it is looked for. */
 static double named_lambda(const struct planning *g)
 {
     const struct param_value *lambda = param_get(&g->params, "regularization");
-    return lambda->is_auto ? 0.0 : lambda->real;
+    const double job = g->spec->centers.count == 0 ? g->spec->regularization : 0.0;
+    return lambda->is_auto ? job : lambda->real;
 }
 
 /* As bless_oversampling of engine/methods/centers/center_bless.c. */
@@ -212,9 +213,12 @@ static double walk_path(struct planning *g, bool lambda_only)
 
 /* Of the selectors that go through all rows once lambda is known. Fewer points than are asked for
  * stay, since the largest scores are 1; where the rank is short of them, q2 times that and an
- * excess, since scores come out too large. */
-static double kept_points(const struct planning *g, double rows, double excess)
+ * excess, since scores come out too large. Where no number is asked for, what lambda asks for. */
+static double kept_points(const struct planning *g, double rows, double excess, double lambda)
 {
+    if (g->spec->centers.count == 0) {
+        return distinct(oversampling(g) * dimension(g, lambda), rows);
+    }
     const double share = 0.65, all = oversampling(g) * plan__rank(g, 1e15);
     const double most = all < met_share * g->centers ? g->n : share * g->centers;
     return fmin(distinct(excess * all, rows), most);
@@ -225,14 +229,14 @@ static void score_nested(struct planning *g, double lambda)
 {
     for (double rows = g->n; rows > FIRST_NESTED; rows /= 2.0) {
         const double half = rows / 2.0;
-        score(g, half > FIRST_NESTED ? kept_points(g, half, 3.0) : half, rows, lambda);
+        score(g, half > FIRST_NESTED ? kept_points(g, half, 3.0, lambda) : half, rows, lambda);
     }
 }
 
 /* Block by block, the points and the block's rows from themselves. */
 static void score_blocks(struct planning *g, double lambda)
 {
-    const double points = kept_points(g, g->n, 1.5), block = fmax(points, BLOCK_LEAST);
+    const double points = kept_points(g, g->n, 1.5, lambda), block = fmax(points, BLOCK_LEAST);
     struct planning one = *g;
     one.setup = (struct plan_work){.seconds = 0};
     score(&one, points + block, points + block, lambda);

@@ -263,6 +263,29 @@ static void test_path_ends_at_a_named_lambda(void **state)
     assert_true(seconds[2] > 2.0 * seconds[1]);
 }
 
+static double selects_for(const char *method, const char *job, const char *named)
+{
+    const struct plan_machine m = machine();
+    char text[320];
+    snprintf(text, sizeof(text),
+             "'solver':'falkon','kernel':'gaussian','stop':{'max_iterations':1},"
+             "'regularization':%s,'centers':{'method':'%s','regularization':%s}",
+             job, method, named);
+    return plan_for(text, 20000, &m).setup_s;
+}
+
+/* A selection that is not asked for a number goes down to the job's lambda, unless it names one. */
+static void test_without_a_count_the_jobs_lambda_decides(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"bless", "two_pass", "squeak"};
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        const double of_job = selects_for(methods[i], "1e-6", "'auto'");
+        assert_close(of_job, selects_for(methods[i], "1e-3", "1e-6"), 1e-12);
+        assert_true(of_job > 2.0 * selects_for(methods[i], "1e-3", "'auto'"));
+    }
+}
+
 static void test_time_budget_bounds_the_total(void **state)
 {
     (void)state;
@@ -352,6 +375,7 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
+          cmocka_unit_test(test_without_a_count_the_jobs_lambda_decides),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_a_choice_on_a_second_sample),
           cmocka_unit_test(test_a_search_on_all_rows_is_the_solution),
