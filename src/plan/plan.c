@@ -222,7 +222,7 @@ struct trials {
     double fits, medians, fits_again, medians_again, learned;
 };
 
-static struct trials count_trials(const struct job_spec *spec, bool learns)
+static struct trials count_trials(const struct job_spec *spec, bool held_out, bool learns)
 {
     const bool kernels = spec->kernel.method == NULL;
     const bool bandwidths = spec->kernel.kind == SPEC_BANDWIDTH_AUTO;
@@ -232,7 +232,8 @@ static struct trials count_trials(const struct job_spec *spec, bool learns)
         return (struct trials){.medians = 1};
     }
     const double learned = bandwidths && spec->search.bandwidths == 0 && learns ? names : 0;
-    const double plain = spec->standardize.features ? names * RULE_PLAIN : 0;
+    const bool plainly = spec->standardize.features && spec->search.bandwidths == 0 && held_out;
+    const double plain = plainly ? names * RULE_PLAIN : 0;
     const double pairs =
         bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND + learned + plain : names;
     const double again = fmin(pairs, kernels ? RULE_CHOICE_AGAIN : RULE_CHOICE_PAIRS);
@@ -253,8 +254,8 @@ static void try_kernels(struct planning *g, struct plan_moment *at, double fitte
     const double bytes = 8.0 * (fitted * fitted + stored * numbers);
     at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
     at->parts[PLAN_LIBRARY] = fmax(at->parts[PLAN_LIBRARY], plan__library(g, fitted));
-    plan__dense(&g->setup, folds * fits * pow(fitted, 3) / 6.0, DTYPE_F64);
-    plan__values(g, &g->setup, folds * fits * fitted * rows, DTYPE_F64, 1);
+    plan__dense(&g->choice, folds * fits * pow(fitted, 3) / 6.0, DTYPE_F64);
+    plan__values(g, &g->choice, folds * fits * fitted * rows, DTYPE_F64, 1);
 }
 
 /* Three matrices of the rows, and at each step a factor, its inverse and the inverse of their
@@ -266,8 +267,8 @@ static void learn_bandwidths(struct planning *g, struct plan_moment *at, double 
     const double pairs = rows * rows / 2.0;
     const double bytes = 8.0 * (4.0 * rows * rows + 2.0 * rows * (g->d + 2.0 * g->t));
     at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
-    plan__dense(&g->setup, steps * pow(rows, 3) * (1.0 / 6.0 + 1.0), DTYPE_F64);
-    g->setup.seconds += steps * pairs * (function_s + 2.0 * difference_s * g->d);
+    plan__dense(&g->choice, steps * pow(rows, 3) * (1.0 / 6.0 + 1.0), DTYPE_F64);
+    g->choice.seconds += steps * pairs * (function_s + 2.0 * difference_s * g->d);
 }
 
 /* In the folds that judge them, and then of all rows. */
@@ -300,7 +301,7 @@ static void choose_kernel(struct planning *g)
     const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
     const int folds = rule_choice_folds((int64_t)g->n, budget);
     const bool learns = rule_learned_rows((int64_t)fitted, folds, (int64_t)g->d, budget) > 0;
-    const struct trials trials = count_trials(g->spec, learns);
+    const struct trials trials = count_trials(g->spec, g->n >= RULE_HELD_OUT_LEAST, learns);
     const double taken = trials.medians + (more > 0 ? trials.medians_again : 0);
     const bool open = trials.fits > 0;
     if (g->centers > 0 && (open || by_median(g->spec))) {
@@ -317,7 +318,7 @@ static void choose_kernel(struct planning *g)
     if (open || by_median(g->spec)) {
         const double distances = 16.0 * pairs; /* sorted beside themselves */
         at.parts[PLAN_OTHER] = fmax(at.parts[PLAN_OTHER], distances);
-        g->setup.seconds += taken * (distance_s + difference_s * g->d) * pairs;
+        g->choice.seconds += taken * (distance_s + difference_s * g->d) * pairs;
     }
     plan__moment(g, &at, "loading");
 }
@@ -435,7 +436,10 @@ static void take_seconds(struct planning *g)
                                        p->parts[PLAN_KERNEL_CACHE]);
         }
         const double metrics = g->m > 0 ? metrics_share : 0;
-        p->setup_s = plan__seconds(&g->setup, r);
+        /* The clock ends a choice that takes too much of the budget. */
+        p->setup_s =
+            plan__seconds(&g->setup, r) +
+            fmin(plan__seconds(&g->choice, r), RULE_CHOICE_SHARE * g->spec->stop.time_budget_s);
         p->iteration_s = (1.0 + metrics) * plan__seconds(&g->iteration, r);
         p->finish_s = plan__seconds(&g->finish, r);
         const double steps = (double)p->iterations * p->iteration_s;

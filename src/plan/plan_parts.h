@@ -34,8 +34,8 @@ struct planning {
     enum dtype vectors, points;
     struct param_set params; /* of the solver */
     struct param_set precond_params;
-    struct plan_moment base; /* what is there from loading to the end */
-    struct plan_work setup, iteration, finish;
+    struct plan_moment base;                           /* what is there from loading to the end */
+    struct plan_work setup, choice, iteration, finish; /* choice: the rest of the setup */
 };
 
 /* plan.c: takes a moment as the peak where it is. */

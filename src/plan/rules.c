@@ -231,9 +231,10 @@ int64_t rule_choice_rows(int64_t n, double time_budget_s)
 
 int64_t rule_choice_held(int64_t n, int64_t fitted, int64_t width, int times)
 {
-    enum { NUMBERS = 1 << 24, TIMES_LEAST = 2 };
-    const int64_t in_memory = max_i64(TIMES_LEAST * fitted, NUMBERS / width);
-    return min_i64(min_i64(times * fitted, in_memory), n - fitted);
+    enum { TIMES_LEAST = 2, FUNCTION = 20 }; /* a kernel's, in multiplications */
+    const int64_t as_long = fitted * fitted / 6 / (width + FUNCTION);
+    const int64_t most = min_i64(times * fitted, max_i64(TIMES_LEAST * fitted, as_long));
+    return min_i64(most, n - fitted);
 }
 
 int64_t rule_full_rows(bool device)

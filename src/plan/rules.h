@@ -91,6 +91,8 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 /* Features that were standardised are tried once more as they are: one pair more for each kernel.
  */
 #define RULE_PLAIN 1
+/* Rows from which some are held out; of fewer each is in its turn. */
+#define RULE_HELD_OUT_LEAST 100
 /* Of 100 rows and more, and fewer than 300, each is held out in one of five folds, where all these
  * factors are reckoned to take a tenth of the time budget at most (RULE_SEARCH_RATE); else 1. */
 #define RULE_CHOICE_FOLDS 5
@@ -117,8 +119,9 @@ int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budg
 #define RULE_CHOICE_PAIRS 3
 #define RULE_CHOICE_AGAIN (RULE_KERNELS + 1) /* that this is reckoned to come to */
 int64_t rule_choice_rows(int64_t n, double time_budget_s);
-/* Held out of n rows, beside those that are fitted: so many times as many, or the rows left, or
- * twice as many where more of them, of `width` features and targets, took a lot of memory. */
+/* Held out of n rows, beside those that are fitted: so many times as many, or the rows left; of
+ * many features and targets, `width` in all, fewer, whose kernel values take as long as the factor,
+ * but twice as many as are fitted. */
 #define RULE_HELD_FIRST 4
 #define RULE_HELD_AGAIN 8
 int64_t rule_choice_held(int64_t n, int64_t fitted, int64_t width, int times);

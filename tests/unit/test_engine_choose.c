@@ -258,7 +258,8 @@ static void test_small_sets_choose_once(void **state)
     assert_int_equal(choose_at(LARGE, plane, no_noise, data, &c, &entries), 0);
     const int64_t fit = rule_choice_first(LARGE, 1);
     assert_true(fit > 500 && fit < 1000);
-    assert_int_equal(entries, RULE_KERNELS * fit * (1 + RULE_HELD_FIRST) * fit);
+    const int64_t held = rule_choice_held(LARGE, fit, D + 1, RULE_HELD_FIRST);
+    assert_int_equal(entries, RULE_KERNELS * fit * (fit + held));
 }
 
 /* Each row of a few hundred is held out once. */

@@ -177,7 +177,15 @@ static void test_features_as_they_are(void **state)
     data.scales = alike;
     c = choose(N, first_only, no_noise, data);
     assert_true(!c.plain && c.bandwidths == NULL);
+    const double beyond[D] = {1e200, 1e-200, 1e-300}, tiny[D] = {1e30, 1e-20, 1e-30};
+    data.scales = beyond; /* no median */
+    assert_true(!choose(N, first_only, no_noise, data).plain);
+    data.scales = tiny; /* no bandwidths */
+    assert_true(!choose(N, first_only, no_noise, data).plain);
     data.scales = told;
+    c = choose(200, first_only, no_noise, data); /* in folds */
+    assert_true(c.plain);
+    choice_deinit(&c);
     assert_true(!choose(N, smooth, no_noise, data).plain);
     assert_true(!choose(CHOOSE_HELD_OUT - 1, first_only, no_noise, data).plain);
     data.any_bandwidth = false;

@@ -281,7 +281,7 @@ static void test_rows_held_out(void **state)
     assert_int_equal(rule_choice_held(100000, 1000, 10, RULE_HELD_FIRST), 4000);
     assert_int_equal(rule_choice_held(4000, 1000, 10, RULE_HELD_FIRST), 3000);
     assert_int_equal(rule_choice_held(100000, 3000, 10, RULE_HELD_AGAIN), 24000);
-    assert_int_equal(rule_choice_held(100000, 3000, 1024, RULE_HELD_AGAIN), 16384);
+    assert_int_equal(rule_choice_held(100000, 3000, 130, RULE_HELD_AGAIN), 10000);
     assert_int_equal(rule_choice_held(100000, 3000, 1 << 20, RULE_HELD_AGAIN), 6000);
     assert_int_equal(rule_choice_held(50, 50, 1, RULE_HELD_FIRST), 0);
 }

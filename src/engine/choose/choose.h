@@ -49,9 +49,10 @@
 
 #include "engine/backend.h"
 #include "engine/choice.h"
+#include "plan/rules.h"
 #include "wire/spec.h"
 
-enum { CHOOSE_HELD_OUT = 100 }; /* rows from which some are held out */
+enum { CHOOSE_HELD_OUT = RULE_HELD_OUT_LEAST };
 
 /* What is chosen from. */
 struct choose_data {

@@ -64,49 +64,54 @@ struct pair choose__best(const struct pairs *pairs)
     return pairs->all[i];
 }
 
-/* The points times what their features were divided by; NULL on lack of memory. */
-static void *scaled_points(const struct sample *s)
+/* The points times what their features were divided by, which float32 may not hold; NULL on lack of
+ * memory. */
+static double *scaled_points(const struct sample *s)
 {
     const struct choose_data *data = s->data;
     const int64_t d = data->X->d;
-    const size_t size = dtype_size(data->X->dtype);
     const struct rows rows = {data->X->dtype, s->count, d, s->points};
-    void *ret = mem_array((size_t)(s->count * d), size);
+    double *ret = mem_array((size_t)(s->count * d), sizeof(double));
     for (int64_t i = 0; ret != NULL && i < s->count * d; i++) {
-        const double x = rows_at(&rows, i / d, i % d) * data->scales[i % d];
-        if (rows.dtype == DTYPE_F32) {
-            ((float *)ret)[i] = (float)x;
-        } else {
-            ((double *)ret)[i] = x;
-        }
+        ret[i] = rows_at(&rows, i / d, i % d) * data->scales[i % d];
     }
     return ret;
+}
+
+/* Of features as they are: infinite where it is beyond the range of numbers. */
+static int plain_median(const struct sample *s, bool l1, double *ret, struct err *err)
+{
+    cleanup_mem double *points = scaled_points(s);
+    const struct rows rows = {DTYPE_F64, s->count, s->data->X->d, points};
+    bool degenerate;
+    if (points == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = bandwidth_median(&rows, l1, s->data->seed, ret, &degenerate, err);
+    *ret = r == -ERR_INVALID ? (double)INFINITY : *ret;
+    return r == -ERR_INVALID ? 0 : r;
 }
 
 /* The median of the sample's distances, which two kernels share. */
 static int take_median(struct sample *s, bool l1, bool plain, double *ret, struct err *err)
 {
-    const struct choose_data *data = s->data;
+    const struct rows rows = {s->data->X->dtype, s->count, s->data->X->d, s->points};
     double *median = plain ? &s->plain_medians[l1] : &s->medians[l1];
-    cleanup_mem void *scaled = NULL;
     bool degenerate;
     int r = 0;
-    if (*median <= 0 && plain) {
-        scaled = scaled_points(s);
-        r = scaled == NULL ? err_no_memory(err) : 0;
-    }
-    if (r == 0 && *median <= 0) {
-        const void *points = plain ? scaled : s->points;
-        const struct rows rows = {data->X->dtype, s->count, data->X->d, points};
-        r = bandwidth_median(&rows, l1, data->seed, median, &degenerate, err);
+    if (*median <= 0) {
+        r = plain ? plain_median(s, l1, median, err)
+                  : bandwidth_median(&rows, l1, s->data->seed, median, &degenerate, err);
     }
     *ret = *median;
     return r;
 }
 
-/* One bandwidth for all features as they are, in standardised ones. */
+/* One bandwidth for all features as they are, in standardised ones, which differ by the features'
+ * units: 1 where by more than a model can have. */
 static int spread(struct sample *s, double bandwidth, struct kernel *k, struct err *err)
 {
+    static const double most = 1e30;
     const int64_t d = s->data->X->d;
     if (s->plain == NULL) {
         s->plain = mem_array((size_t)d, sizeof(double));
@@ -115,7 +120,10 @@ static int spread(struct sample *s, double bandwidth, struct kernel *k, struct e
         return err_no_memory(err);
     }
     for (int64_t j = 0; j < d; j++) {
-        s->plain[j] = bandwidth / s->data->scales[j];
+        const double here = s->plain[j] = bandwidth / s->data->scales[j];
+        if (!(here < most && here > 1.0 / most)) {
+            return 1;
+        }
     }
     k->bandwidths = s->plain;
     k->bandwidth = 1.0;
@@ -144,7 +152,7 @@ static int try_pair(struct sample *s, struct pair *p, struct err *err)
     p->choice.regularization = p->choice.ridge / (double)s->fit;
     p->error = INFINITY;
     const int r = choose__take_bandwidth(s, &p->choice, &k, err);
-    return r == 0 ? choose__try_kernel(s, &k, false, p, err) : r;
+    return r == 0 ? choose__try_kernel(s, &k, false, p, err) : r < 0 ? r : 0;
 }
 
 int choose__try(struct sample *s, struct pairs *pairs, struct err *err)

@@ -64,7 +64,7 @@ struct pair choose__best(const struct pairs *pairs);
  * list's own. */
 struct pairs choose__keep(const struct pairs *pairs, int most);
 /* The kernel with the pair's bandwidth: of features as they are the sample's own, until the next.
- */
+ * 1: those have none that can be written. */
 int choose__take_bandwidth(struct sample *s, const struct choice *c, struct kernel *k,
                            struct err *err);
 /* What one sample says of all of them. */

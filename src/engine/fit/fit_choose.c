@@ -113,7 +113,8 @@ static int choose_on_held_out(struct fit *f, struct err *err)
     const struct choose_data data = {
         .be = f->be,
         .X = &X,
-        .scales = spec->standardize.features ? f->data.feature_scale : NULL,
+        .scales = spec->standardize.features && spec->search.bandwidths == 0 ? f->data.feature_scale
+                                                                             : NULL,
         .n = f->data.n,
         .Y = Y,
         .t = f->data.t,

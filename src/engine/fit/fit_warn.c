@@ -204,8 +204,8 @@ static int64_t worse_than_mean(const struct fit *f, int64_t *ret_worst, double *
 static const char *advice(const struct job_spec *spec)
 {
     const struct method_def *m = spec->kernel.method;
-    const bool open = m == NULL || !m->has_bandwidth || spec->kernel.kind == SPEC_BANDWIDTH_AUTO ||
-                      spec->search.bandwidths > 0;
+    const bool open = m == NULL || (m->has_bandwidth && (spec->kernel.kind == SPEC_BANDWIDTH_AUTO ||
+                                                         spec->search.bandwidths > 0));
     if (open && (spec->search.wanted || spec->open_regularization)) {
         return "Look";
     }
