@@ -392,24 +392,38 @@ static inline double element_at(const struct ingest_array *a, const unsigned cha
     return e->kind == 'f' ? from_float(e, bits) : from_integer(e, bits);
 }
 
+static int refuse(const struct ingest_array *a, int64_t row, int64_t column, const char *advice,
+                  struct err *err, const char *what)
+{
+    char pointer[96];
+    snprintf(pointer, sizeof(pointer), "#/row/%lld/column/%lld", (long long)row, (long long)column);
+    return err_at(err, ERR_INVALID, pointer, "Row %lld, column %lld of %s (counted from 0): %s.%s",
+                  (long long)row, (long long)column, a->who, what, advice);
+}
+
 int ingest_array_error(const struct ingest_array *a, int64_t row, int64_t column, struct err *err,
                        const char *fmt, ...)
 {
-    char pointer[96], what[200];
+    char what[200];
     va_list args;
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);
-    snprintf(pointer, sizeof(pointer), "#/row/%lld/column/%lld", (long long)row, (long long)column);
-    return err_at(err, ERR_INVALID, pointer, "Row %lld, column %lld of %s (counted from 0): %s.",
-                  (long long)row, (long long)column, a->who, what);
+    return refuse(a, row, column, "", err, what);
+}
+
+static const unsigned char *place_of(const struct ingest_array *a, int64_t row, int64_t column)
+{
+    const int64_t i = a->fortran ? column * a->rows + row : row * a->columns + column;
+    return a->data + (size_t)i * (size_t)a->element->size;
 }
 
 static int element_error(const struct ingest_array *a, int64_t row, int64_t column, struct err *err)
 {
-    return ingest_array_error(a, row, column, err, "%s",
-                              a->element->kind == 'f' ? "the value is not finite"
-                                                      : "the integer is too large for a float64");
+    const bool real = a->element->kind == 'f';
+    const bool nan = real && isnan(element_at(a, place_of(a, row, column)));
+    return refuse(a, row, column, nan && !a->missing && a->advice != NULL ? a->advice : "", err,
+                  real ? "the value is not finite" : "the integer is too large for a float64");
 }
 
 /* A run of `count` elements, `step` bytes apart, into ret[i * stride]. Returns the place of the

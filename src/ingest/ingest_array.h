@@ -25,8 +25,9 @@ struct ingest_array {
     bool wide;                            /* texts are UTF-32 */
     bool swap;                            /* the other byte order */
     bool fortran;                         /* column-major */
-    bool missing; /* the caller takes NaN, of floats, for a value that is missing */
-    int dims;     /* 1 or 2 */
+    bool missing;       /* the caller takes NaN, of floats, for a value that is missing */
+    const char *advice; /* else of NaN, " A sentence."; NULL: none; borrowed */
+    int dims;           /* 1 or 2 */
     int64_t rows;
     int64_t columns; /* 1 when dims == 1 */
     const char *who; /* "the file", "member X": for error texts; borrowed */

@@ -346,6 +346,17 @@ static int number_cell(struct csv_table *c, int64_t line, int64_t column,
                                : not_a_number(c, line, column, cell, err);
 }
 
+static int empty_cell(struct csv_table *c, int64_t line, int64_t column, struct err *err)
+{
+    if (c->t->is_target[column]) {
+        return csv_cell_error(c, line, column, ERR_INVALID, err,
+                              "the cell is empty, and it is the target; missing=drop and "
+                              "missing=fill (krr: --missing) leave out rows without one.");
+    }
+    return csv_cell_error(c, line, column, ERR_INVALID, err,
+                          "the cell is empty; " INGEST_TAKE_MISSING ", " INGEST_LEAVE_OUT ".");
+}
+
 int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struct csv_cell *cell,
                   struct err *err)
 {
@@ -358,8 +369,7 @@ int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struc
         return 0;
     }
     if (cell->len == 0) {
-        return csv_cell_error(c, line, column, ERR_INVALID, err,
-                              "the cell is empty; " INGEST_TAKE_MISSING ", " INGEST_LEAVE_OUT ".");
+        return empty_cell(c, line, column, err);
     }
     return c->t->labels[column] != NULL ? label_cell(c, line, column, cell, err)
                                         : number_cell(c, line, column, cell, err);

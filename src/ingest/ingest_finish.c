@@ -191,13 +191,17 @@ static int describe_missing(const struct ingest_table *t, const struct plan *p,
         return 0;
     }
     m->fill = mem_zarray((size_t)info->columns, sizeof(*m->fill));
-    if (m->fill == NULL) {
+    m->made_up = mem_zarray((size_t)info->columns, sizeof(*m->made_up));
+    if (m->fill == NULL || m->made_up == NULL) {
         return err_no_memory(err);
     }
     for (int64_t j = 0; j < t->columns; j++) {
         const struct plan_column *c = &p->column[j];
         if (c->width > 0 && !is_spread(c)) {
             m->fill[c->place] = c->fill;
+        }
+        for (int64_t k = 0; k < c->width; k++) {
+            m->made_up[c->place + k] = t->writer.rows - t->gap[j].kept;
         }
     }
     return 0;

@@ -78,9 +78,12 @@ static bool next_item(const char **p, const char *end, struct item *item)
 static int read_number(const struct libsvm_reader *r, const struct item *item, const char *text,
                        size_t len, double *ret, struct err *err)
 {
-    if (r->t->options->missing != INGEST_MISSING_REFUSE && missing_mark(text, len)) {
+    if (missing_mark(text, len)) {
         *ret = NAN;
-        return 0;
+        return r->t->options->missing != INGEST_MISSING_REFUSE
+                   ? 0
+                   : item_error(r, item, ERR_INVALID, err,
+                                "the value is not a finite number; " INGEST_TAKE_MISSING ".");
     }
     switch (ingest_number_read(text, len, ret)) {
     case INGEST_NUMBER_OK:

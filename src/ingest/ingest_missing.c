@@ -186,8 +186,10 @@ static int warn_dropped(struct ingest_table *t, struct err *err)
     ingest_show(t->names[worst], strlen(t->names[worst]), show);
     if (fill) {
         return ingest_table_warn(t, err,
-                                 "%lld of %lld rows were left out, for they lack a target: %s.",
-                                 (long long)t->dropped, (long long)rows, show);
+                                 "%lld of %lld rows were left out, for they lack a target: %lld "
+                                 "that of the column %s, which lacks most.",
+                                 (long long)t->dropped, (long long)rows,
+                                 (long long)(rows - t->gap[worst].present), show);
     }
     return ingest_table_warn(t, err,
                              "%lld of %lld rows were left out, for they lack a value: %lld that of "

@@ -21,6 +21,8 @@ struct ingest_table;
     "missing=drop (krr: --missing drop) leaves out rows that lack a value, missing=fill fills it " \
     "in"
 
+#define INGEST_NAN_ADVICE " Where NaN marks a missing value, " INGEST_TAKE_MISSING "."
+
 /* What is kept of a column where values may be missing. */
 struct ingest_gap {
     int64_t present;       /* values in all rows read */

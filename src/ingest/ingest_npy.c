@@ -59,6 +59,7 @@ int ingest_read_npy(const struct ingest_input *in, struct ingest_table *t, struc
                       "The array is no table: it needs two dimensions, rows and columns.");
     }
     a.missing = t->options->missing != INGEST_MISSING_REFUSE;
+    a.advice = INGEST_NAN_ADVICE;
     if (a.rows == 0) {
         return 0;
     }

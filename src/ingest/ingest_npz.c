@@ -133,6 +133,7 @@ static int open_member(struct npz_reader *r, int m, int64_t *left, struct err *e
                      : ingest_array_open(&r->array[m], file->path, members[m].who, err);
     }
     r->array[m].missing = r->t->options->missing != INGEST_MISSING_REFUSE;
+    r->array[m].advice = INGEST_NAN_ADVICE;
     if (status < 0) {
         err_prefix(err, members[m].pointer);
     }

@@ -223,7 +223,9 @@ static int choose_targets(struct ingest_table *t, int64_t usual, struct err *err
     return named ? name_targets(t, err) : default_targets(t, usual, err);
 }
 
-/* Means as long as any, so that the header has room for those that are found. */
+#define ROWS_AS_LONG_AS_ANY INT64_C(999999999999)
+
+/* Means and counts as long as any, so that the header has room for those that are found. */
 static int foresee_fill(const struct ingest_table *t, struct dataset_missing *ret, struct err *err)
 {
     if (t->options->missing != INGEST_MISSING_FILL) {
@@ -231,10 +233,15 @@ static int foresee_fill(const struct ingest_table *t, struct dataset_missing *re
     }
     ret->allowed = true;
     ret->fill = mem_array((size_t)t->columns, sizeof(*ret->fill));
-    for (int64_t j = 0; ret->fill != NULL && j < t->columns; j++) {
-        ret->fill[j] = -DBL_MIN;
+    ret->made_up = mem_array((size_t)t->columns, sizeof(*ret->made_up));
+    if (ret->fill == NULL || ret->made_up == NULL) {
+        return err_no_memory(err);
     }
-    return ret->fill == NULL ? err_no_memory(err) : 0;
+    for (int64_t j = 0; j < t->columns; j++) {
+        ret->fill[j] = -DBL_MIN;
+        ret->made_up[j] = ROWS_AS_LONG_AS_ANY;
+    }
+    return 0;
 }
 
 /* The writer, with room for the header as far as it is known. */
@@ -255,6 +262,7 @@ static int open_writer(struct ingest_table *t, struct err *err)
     int r = foresee_fill(t, &info.missing, err);
     r = r < 0 ? r : ingest_header_size(&info, &room, err);
     mem_free(info.missing.fill);
+    mem_free(info.missing.made_up);
     if (r < 0) {
         return r;
     }

@@ -55,6 +55,12 @@ static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
     const int64_t numbers = count_numbers(l, &other);
     char show[INGEST_SHOW_SIZE], show_other[INGEST_SHOW_SIZE];
     ingest_show(name, strlen(name), show);
+    if (numbers == l->count) {
+        return ingest_table_warn(t, err,
+                                 "The column %s holds text in rows that were left out: its %lld "
+                                 "different numbers in the others became %s.",
+                                 show, (long long)numbers, what);
+    }
     if (numbers > 0) {
         return ingest_table_warn(t, err,
                                  "The column %s holds text, as %s, and %lld different numbers: all "

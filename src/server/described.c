@@ -80,7 +80,8 @@ static size_t size_of(const struct dataset_info *info)
            size_of_texts(info->column_names, info->columns) +
            size_of_texts(info->class_labels, info->classes) +
            size_of_texts(info->warning_texts, info->warnings) +
-           (info->missing.fill != NULL ? (size_t)info->columns * sizeof(double) : 0);
+           (info->missing.fill != NULL ? (size_t)info->columns * (sizeof(double) + sizeof(int64_t))
+                                       : 0);
 }
 
 /* Takes info. NULL: memory lacks. */

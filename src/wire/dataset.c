@@ -38,6 +38,7 @@ void dataset_info_deinit(struct dataset_info *info)
     names_free(info->class_labels, info->classes);
     names_free(info->warning_texts, info->warnings);
     mem_free(info->missing.fill);
+    mem_free(info->missing.made_up);
     *info = (struct dataset_info){.rows = 0};
 }
 
@@ -49,11 +50,14 @@ static void write_missing(struct json *to, const struct dataset_info *info)
     json_set_int(j, "filled", m->filled);
     if (m->fill == NULL) {
         json_set(j, "fill", json_new_null());
+        json_set(j, "made_up", json_new_null());
         return;
     }
     struct json *list = json_set_array(j, "fill");
+    struct json *counts = json_set_array(j, "made_up");
     for (int64_t i = 0; i < info->columns; i++) {
         json_push(list, isfinite(m->fill[i]) ? json_new_number(m->fill[i]) : json_new_null());
+        json_push(counts, json_new_number((double)m->made_up[i]));
     }
 }
 
@@ -210,9 +214,34 @@ static int read_fill(const struct json *list, struct dataset_info *info, struct 
     return 0;
 }
 
+/* A count for each column, where there is a fill value. */
+static int read_made_up(const struct json *list, struct dataset_info *info, struct err *err)
+{
+    const bool none = info->missing.fill == NULL;
+    const bool null = list != NULL && json_type(list) == JSON_NULL;
+    if (none && null) {
+        return 0;
+    }
+    if (none || list == NULL || json_type(list) != JSON_ARRAY || json_size(list) != info->columns) {
+        return field_wrong(err, "made_up", FIELD_WHOLE, list, "of the form of \"fill\"");
+    }
+    int64_t *count = info->missing.made_up = mem_array((size_t)info->columns, sizeof(*count));
+    if (count == NULL) {
+        return err_no_memory(err);
+    }
+    for (const struct json *item = json_first(list); item != NULL;
+         item = json_next(item), count++) {
+        if (!field_count(item, count) || *count > info->rows) {
+            return field_wrong(err, "made_up", count - info->missing.made_up, item,
+                               "a number of rows");
+        }
+    }
+    return 0;
+}
+
 static int read_missing(const struct json *j, struct dataset_info *info, struct err *err)
 {
-    static const char *const keys[] = {"dropped_rows", "filled", "fill", NULL};
+    static const char *const keys[] = {"dropped_rows", "filled", "fill", "made_up", NULL};
     const struct json *missing = NULL;
     int rc = field_object(j, "missing", &missing, err);
     if (rc < 0 || missing == NULL) {
@@ -224,6 +253,7 @@ static int read_missing(const struct json *j, struct dataset_info *info, struct 
     rc = rc < 0 ? rc : read_count(missing, "dropped_rows", 0, &m->dropped_rows, err);
     rc = rc < 0 ? rc : read_count(missing, "filled", 0, &m->filled, err);
     rc = rc < 0 ? rc : read_fill(json_get(missing, "fill"), info, err);
+    rc = rc < 0 ? rc : read_made_up(json_get(missing, "made_up"), info, err);
     if (rc < 0) {
         err_prefix(err, "#/missing");
     }

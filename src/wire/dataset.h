@@ -32,6 +32,7 @@ struct dataset_missing {
     int64_t dropped_rows; /* were left out */
     int64_t filled;       /* values that were filled in */
     double *fill;         /* [columns] with what, NaN: nothing can be; NULL: rows were left out */
+    int64_t *made_up;     /* [columns] how many of each; NULL with fill */
 };
 
 /* What is known of a data set without its numbers. Owned strings and arrays. */
@@ -53,7 +54,8 @@ struct dataset_info {
 void dataset_info_deinit(struct dataset_info *info);
 /* {"rows","columns","dtype","column_names":[…],"target_columns":[…],"task","classes",
  *  "class_labels":[…],"warnings":[…]}, and where values may be missing
- *  "missing":{"dropped_rows","filled","fill":null or [number or null, …]} */
+ *  "missing":{"dropped_rows","filled","fill":null or [number or null, …],
+ *  "made_up":null or [count, …]} */
 int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err);
 /* Checks every rule of the structure above; -ERR_INVALID with a pointer. */
 int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err);

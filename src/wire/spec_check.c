@@ -227,6 +227,53 @@ static int check_names(const struct job_spec *spec, const struct dataset_info *i
                              size, SPEC_NAMES_BYTES_MAX);
 }
 
+/* What was filled in would be learned, or would decide who tests. Rows without a target of the
+ * upload's own have been left out. `of`: whose rows, where they are others than the job's. */
+static int check_filled(const struct dataset_info *info, int64_t column, enum role role,
+                        const char *of, struct err *err)
+{
+    const int64_t *made_up = info->missing.made_up;
+    const char *at = of != NULL ? "#/test/dataset" : role == ROLE_MASK ? "#/test/mask" : "#/target";
+    if (made_up == NULL || made_up[column] == 0 || (role != ROLE_TARGET && role != ROLE_MASK)) {
+        return 0;
+    }
+    return err_at(err, ERR_INVALID, at,
+                  "The column \"%.64s\"%s has no value in %" PRId64 " of %" PRId64
+                  " rows, which were filled in: %s takes only what the table says. Upload it with "
+                  "%s, or missing=drop.",
+                  info->column_names[column], of != NULL ? of : "", made_up[column], info->rows,
+                  role == ROLE_MASK ? "a mask" : "a target",
+                  role == ROLE_MASK ? "a mask in every row" : "this target, which leaves them out");
+}
+
+static int check_all_filled(const struct dataset_info *info, const struct columns *c,
+                            struct err *err)
+{
+    int rc = 0;
+    for (int64_t i = 0; rc == 0 && i < info->columns; i++) {
+        rc = check_filled(info, i, (enum role)c->roles[i], NULL, err);
+    }
+    return rc;
+}
+
+/* Of the rows that test, whose targets have other places there. */
+static int check_tested_filled(const struct dataset_info *info, const struct columns *c,
+                               const struct dataset_info *tested, struct err *err)
+{
+    cleanup_lookup struct lookup there = {.names = tested->column_names, .count = tested->columns};
+    int rc = 0;
+    for (int64_t i = 0; rc == 0 && i < info->columns; i++) {
+        int64_t at = -1;
+        if (c->roles[i] == ROLE_TARGET) {
+            rc = lookup_find(&there, info->column_names[i], i, &at, err);
+            rc = rc == 0 && at >= 0
+                     ? check_filled(tested, at, ROLE_TARGET, " of the test data set", err)
+                     : rc;
+        }
+    }
+    return rc;
+}
+
 static int check_promotion(const struct job_spec *spec, const struct dataset_info *info,
                            const struct columns *c, struct err *err)
 {
@@ -283,6 +330,7 @@ int job_spec_check_columns(const struct job_spec *spec, const struct dataset_inf
     int rc = columns_init(info, &c, err);
     rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
     rc = rc < 0 ? rc : check_features(spec, &c, err);
+    rc = rc < 0 ? rc : check_all_filled(info, &c, err);
     rc = rc < 0 ? rc : check_task(spec, info, &c, err);
     rc = rc < 0 ? rc : check_names(spec, info, &c, err);
     rc = rc < 0 ? rc : check_metric(spec, info, &c, err);
@@ -348,6 +396,7 @@ int job_spec_check_tested(const struct job_spec *spec, const struct dataset_info
     int rc = columns_init(info, &c, err);
     rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
     rc = rc < 0 ? rc : find_missing(&c, info, tested, err);
+    rc = rc < 0 ? rc : check_tested_filled(info, &c, tested, err);
     return rc == 0 && classifies(spec, info, &c) ? check_tested_classes(info, tested, err) : rc;
 }
 

@@ -211,7 +211,7 @@ def test_singles_beside_nulls(api, filled):
 def test_models_that_fill_in_nothing(api, plain, body, pointer):
     found, detail = error(ask(api, plain, body, 422))
     assert found == pointer
-    assert "#/inputs" in pointer and "city" in pointer or "missing=fill (krr: --missing fill)" in detail
+    assert "missing=fill (krr: --missing fill)" in detail
 
 
 def test_other_forms_of_models_that_fill_in_nothing(api, plain):
@@ -219,7 +219,8 @@ def test_other_forms_of_models_that_fill_in_nothing(api, plain):
         body = f"size,city,rooms\n{cell},Rome,2\n".encode()
         pointer, detail = error(ask(api, plain, body, 422, content_type="text/csv"))
         assert pointer == "#/line/2/column/1" and "missing=fill (krr: --missing fill)" in detail
-    ask(api, plain, data.npy(np.full((1, 4), np.nan)), 422, content_type="application/x-npy")
+    _, detail = error(ask(api, plain, data.npy(np.full((1, 4), np.nan)), 422, content_type="application/x-npy"))
+    assert "missing=fill (krr: --missing fill)" in detail
     pointer, detail = error(infer(api, plain, {"shape": [1, 4], "datatype": "FP64", "data": [1, None, 2, 3]}, 422))
     assert pointer == "#/inputs/0/data" and "missing=fill" in detail
 
@@ -285,4 +286,48 @@ def test_classes(api, name):
     dataset = api.upload(("a,y\n" + rows + "1,\n").encode(), missing="fill")
     assert dataset["classes"] == ["no", "yes"] and dataset["missing"]["dropped_rows"] == 1
     api.train(name, dataset["id"], test={"fraction": 0}, kernel=KERNEL)
-    assert api.predict(name, [[None], [0], [3]]).json()["predictions"][1:] == ["no", "yes"]
+    mean = np.mean([i % 4 for i in range(40) if i % 5])
+    answers = api.predict(name, [[None], [0], [3], [mean]]).json()["predictions"]
+    assert answers[1:3] == ["no", "yes"] and answers[0] == answers[3]
+
+
+# What was filled in is neither learned nor a mask.
+
+
+def refused(api, dataset, **spec):
+    return error(api.post("/v1/jobs", 422, json={"model": "m", "dataset": dataset["id"], "kernel": KERNEL, **spec}))
+
+
+def test_made_up_targets_are_refused(api, name):
+    rows = "".join(f"{'' if i == 3 else i % 2},{i},{i * i}\n" for i in range(20))
+    dataset = api.upload(("a,b,y\n" + rows).encode(), missing="fill")
+    pointer, detail = refused(api, dataset, target="a", features=["b"])
+    assert pointer == "#/target" and '"a" has no value in 1 of 20 rows' in detail
+    pointer, detail = refused(api, dataset, test={"mask": "a"})
+    assert pointer == "#/test/mask" and '"a" has no value in 1 of 20 rows' in detail
+    api.train(name, dataset["id"], target="b", features=["a", "y"], kernel=KERNEL)
+    whole = api.upload(("a,b,y\n" + rows.replace("\n,", "\n1,")).encode())
+    pointer, detail = refused(api, whole, target="a", features=["b"], test={"dataset": dataset["id"]})
+    assert pointer == "#/test/dataset" and '"a" of the test data set has no value in 1 of 20 rows' in detail
+
+
+def test_a_word_that_was_left_out(api):
+    """The warning does not advise what has been done."""
+    body = b"c,d,y\n1,1,1\nbad,,2\n2,3,3\n3,4,4\n4,5,5\n"
+    said = api.upload(body, one_hot="true", missing="drop")["warnings"]
+    assert any("holds text in rows that were left out: its 4 different numbers" in w for w in said), said
+
+
+def test_an_empty_target(api):
+    detail = api.post("/v1/datasets", 422, data=b"a,y\n1,2\n3,\n",
+                      headers={"Content-Type": "text/csv"}).json()["detail"]
+    assert "leave out rows without one" in detail and "fills it in" not in detail
+
+
+@pytest.mark.parametrize("body, type_", [
+    (data.npy(np.array([[1., 2.], [np.nan, 3.]])), "application/x-npy"),
+    (b"1 1:2\n2 1:nan\n", "text/x-libsvm"), (b"1 1:2\n2 1:NA\n", "text/x-libsvm"),
+])
+def test_other_formats_name_the_parameter(api, body, type_):
+    detail = api.post("/v1/datasets", 422, data=body, headers={"Content-Type": type_}).json()["detail"]
+    assert "missing=fill fills it in" in detail

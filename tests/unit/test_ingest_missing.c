@@ -116,7 +116,8 @@ static void test_fill(void **state)
     assert_missing(f, 1, 2);
     assert_int_equal(f->info.warnings, 2);
     assert_string_equal(f->info.warning_texts[0],
-                        "1 of 5 rows were left out, for they lack a target: \"y\".");
+                        "1 of 5 rows were left out, for they lack a target: 1 that of the column "
+                        "\"y\", which lacks most.");
     assert_contains(f->info.warning_texts[1], "2 missing values were filled in: numbers with the "
                                               "mean of their column, words as none of its words. "
                                               "The column \"a\" lacks most, 1 of 4.");

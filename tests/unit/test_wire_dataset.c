@@ -55,8 +55,9 @@ static void test_info_missing(void **state)
 {
     (void)state;
     static const char *const cases[] = {
-        ",\"missing\":{\"dropped_rows\":3,\"filled\":0,\"fill\":null}}",
-        ",\"missing\":{\"dropped_rows\":0,\"filled\":2,\"fill\":[0.1,-2,null]}}",
+        ",\"missing\":{\"dropped_rows\":3,\"filled\":0,\"fill\":null,\"made_up\":null}}",
+        ",\"missing\":{\"dropped_rows\":0,\"filled\":2,\"fill\":[0.1,-2,null],\"made_up\":[2,0,0]}"
+        "}",
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[512];
@@ -113,6 +114,13 @@ static void test_info_refused(void **state)
         {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2]}", "#/missing/fill"},
         {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,\"\",2]}", "#/missing/fill/1"},
         {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"x\":1}", "#/missing/x"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":null}", "#/missing/made_up"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":null}",
+         "#/missing/made_up"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":[0,-1,0]}",
+         "#/missing/made_up/1"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"made_up\":[0,0,0]}",
+         "#/missing/made_up"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct json *j cleanup_json = NULL;

@@ -11,11 +11,12 @@
 
 #define AT "#/inputs/0"
 
-static int number_error(int64_t at, struct err *err)
+static int number_error(const struct infer_tensor *t, int64_t at, double number, struct err *err)
 {
     char pointer[64];
     snprintf(pointer, sizeof pointer, AT "/data/%lld", (long long)at);
-    return err_at(err, ERR_INVALID, pointer, "The number is not finite in the tensor's datatype.");
+    return err_at(err, ERR_INVALID, pointer, "The number is not finite in the tensor's datatype.%s",
+                  isnan(number) ? rows_lack_hint(&t->rows) : "");
 }
 
 /* ---- data as JSON ---- */
@@ -285,7 +286,7 @@ static int take_rows(struct infer_tensor *t, const char *data, int64_t count, st
     for (int64_t i = 0; i < n; i++) {
         const double v = t->single ? float_at(data + 4 * i) : double_at(data + 8 * i);
         if (!isfinite(v) && !(isnan(v) && rows_may_lack(&t->rows))) {
-            return number_error(i, err);
+            return number_error(t, i, v, err);
         }
         t->rows.X[i] = v;
     }
@@ -380,7 +381,7 @@ static int round_to_single(struct infer_tensor *t, struct err *err)
         t->rows.X[i] = (double)(is_midpoint(v) ? read_single(&text, number) : (float)v);
         number++;
         if (!isfinite(t->rows.X[i])) {
-            return number_error(i, err);
+            return number_error(t, i, t->rows.X[i], err);
         }
     }
     return 0;

@@ -106,10 +106,10 @@ static int read_texts(struct reading *b, struct column_reading *c, struct err *e
             return bad_value(c, token, err, why);
         }
     }
-    return token == JSONREAD_ARRAY_END
-               ? check_length(b, c, err)
-               : bad_value(c, token, err,
-                           "The model reads this column as text: its values are strings.");
+    char what[256];
+    snprintf(what, sizeof what, "The model reads this column as text: its values are strings.%s",
+             token == JSONREAD_NULL ? rows_lack_hint(&b->rows) : "");
+    return token == JSONREAD_ARRAY_END ? check_length(b, c, err) : bad_value(c, token, err, what);
 }
 
 static int read_column(struct reading *b, struct column_reading *c, struct err *err)

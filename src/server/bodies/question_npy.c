@@ -21,6 +21,7 @@ int question_read_npy(const void *data, size_t len, const struct served_model *m
     int r = ingest_array_view(&a, data, len, "the body", err);
     r = r == 0 ? check_shape(&a, model->d, err) : r;
     a.missing = rows_may_lack(&rows);
+    a.advice = rows_lack_hint(&rows);
     r = r == 0 && a.rows > 0 ? rows_reserve(&rows, a.rows, err) : r;
     if (r == 0 && a.rows > 0) {
         r = ingest_array_read(&a, 0, a.rows, rows.X, model->d, err);
