@@ -2,14 +2,20 @@
 
 export class RowsError extends Error {}
 
-// null where it is missing, of a model that fills it in (lacks).
-function numberOf(text, where, lacks) {
-  const trimmed = typeof text === "string" ? text.trim() : text;
-  const none = trimmed === "" || trimmed == null;
-  if (none && lacks) return null;
-  const value = none ? NaN : Number(trimmed);
-  if (!Number.isFinite(value)) throw new RowsError(`${where}: “${text ?? ""}” is no number.`);
-  return value;
+// What is read as missing where a model fills it in: the list of src/wire/missing.c.
+const MARKS = new Set(["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?"]);
+
+export const isMissing = (text) => MARKS.has(text.trim());
+
+// Of a cell's text, or of what stands in JSON. null where it is missing, of a model that fills it in (lacks).
+function numberOf(value, where, lacks) {
+  const text = typeof value === "string" ? value.trim() : value;
+  if (lacks && (text === null || (typeof text === "string" && isMissing(text)))) return null;
+  const number = typeof text === "number" || (typeof text === "string" && text !== "") ? Number(text) : NaN;
+  if (!Number.isFinite(number)) {
+    throw new RowsError(`${where}: “${typeof value === "object" && value ? JSON.stringify(value) : value ?? ""}” is no number.`);
+  }
+  return number;
 }
 
 // The cells of one line of CSV, quotes resolved.
@@ -52,11 +58,18 @@ function places(names, features) {
   });
 }
 
+// The lines that are rows, each with its number, and what separates their cells. A line of tabs between
+// rows with tabs is a row, all of whose cells are empty.
+function linesOf(text) {
+  const lines = text.split(/\r?\n/).map((line, index) => [line, index + 1]);
+  const separator = separatorOf(lines.find(([line]) => line.trim() !== "")[0]);
+  return {separator, lines: lines.filter(([line]) => line.trim() !== "" || (separator === "\t" && line.includes("\t")))};
+}
+
 function fromCsv(text, features, lacks) {
-  const lines = text.split(/\r?\n/).map((line, index) => [line, index + 1]).filter(([line]) => line.trim() !== "");
-  const separator = separatorOf(lines[0][0]);
+  const {separator, lines} = linesOf(text);
   const first = cells(lines[0][0], separator);
-  const headed = !first.every((cell) => isNumber(cell) || (lacks && cell === ""));
+  const headed = !first.every((cell) => isNumber(cell) || (lacks && isMissing(cell)));
   const order = headed ? places(first, features) : features.map((_, index) => index);
   return lines.slice(headed ? 1 : 0).map(([line, at]) => {
     const row = cells(line, separator);
@@ -68,8 +81,14 @@ function fromCsv(text, features, lacks) {
   });
 }
 
+// A key that is not there is misspelt more often than its value is missing, which null says.
 function fromObject(item, features, where, lacks) {
-  return features.map((feature) => numberOf(item[feature] ?? null, `${where}, “${feature}”`, lacks));
+  return features.map((feature) => {
+    if (!Object.hasOwn(item, feature)) {
+      throw new RowsError(`${where}: the column “${feature}” is missing.${lacks ? " A value that is missing is null." : ""}`);
+    }
+    return numberOf(item[feature], `${where}, “${feature}”`, lacks);
+  });
 }
 
 function fromJson(text, features, lacks) {
@@ -85,7 +104,8 @@ function fromJson(text, features, lacks) {
   if (!Array.isArray(rows)) throw new RowsError("Rows are an array of arrays or of objects.");
   return rows.map((item, index) => {
     const where = `Row ${index + 1}`;
-    if (!Array.isArray(item)) return fromObject(item ?? {}, features, where, lacks);
+    if (item === null || typeof item !== "object") throw new RowsError(`${where} is neither an array nor an object.`);
+    if (!Array.isArray(item)) return fromObject(item, features, where, lacks);
     if (item.length !== features.length) {
       throw new RowsError(`${where} has ${item.length} values, not ${features.length}.`);
     }
@@ -94,11 +114,11 @@ function fromJson(text, features, lacks) {
 }
 
 // [[…], …] of CSV (with or without a header row) or JSON (arrays, or objects by feature name);
-// throws a RowsError that says where it is wrong. lacks: cells may be empty, and are null.
+// throws a RowsError that says where it is wrong. lacks: cells may be missing, and are null.
 export function parseRows(text, features, lacks) {
   const trimmed = text.trim();
   if (trimmed === "") throw new RowsError("There are no rows.");
-  const rows = /^[[{]/.test(trimmed) ? fromJson(trimmed, features, lacks) : fromCsv(trimmed, features, lacks);
+  const rows = /^[[{]/.test(trimmed) ? fromJson(trimmed, features, lacks) : fromCsv(text, features, lacks);
   if (rows.length === 0) throw new RowsError("There are no rows beneath the header.");
   return rows;
 }

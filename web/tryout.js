@@ -3,7 +3,7 @@ import {get, post, query, segment} from "./api.js";
 import {empty, fill, freshId, h, scrolling} from "./dom.js";
 import {exact, number, plural} from "./format.js";
 import {problemBox} from "./notices.js";
-import {parseRows, RowsError, toCsv} from "./rows.js";
+import {isMissing, parseRows, RowsError, toCsv} from "./rows.js";
 import {save} from "./save.js";
 
 const MOST_FIELDS = 60;
@@ -100,7 +100,7 @@ export function tryout(model) {
       const none = input.value.trim() === "";
       const value = none ? NaN : Number(input.value);
       input.toggleAttribute("aria-invalid", false);
-      if (none && lacks) return null;
+      if (lacks && isMissing(input.value)) return null;
       if (!Number.isFinite(value)) {
         input.setAttribute("aria-invalid", "true");
         bad ??= {name, input};
@@ -127,7 +127,7 @@ export function tryout(model) {
     h("details", {open: fields.length === 0}, h("summary", null, "Paste rows"),
       h("form", {novalidate: true, "aria-label": "Several rows", onsubmit: (event) => predict(event, () => parseRows(area.value, features, lacks))},
         h("label", {for: id}, "Rows, as CSV or JSON"), area,
-        h("p", {class: "hint"}, "With a header row or as objects, columns are found by name; else they stand in the order of the features.", lacks ? " What is missing may be left empty." : ""),
+        h("p", {class: "hint"}, "With a header row or as objects, columns are found by name; else they stand in the order of the features.", lacks ? " What is missing may be left empty, or be NA, NaN, ? and the like; in JSON it is null." : ""),
         h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Predict rows")))),
     out);
 }

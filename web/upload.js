@@ -1,5 +1,6 @@
 // One upload: fetch cannot say how much of a body has left, XMLHttpRequest can.
 import {authorization, problemOf, Problem, query, renewKey, storedKey} from "./api.js";
+import {isMissing} from "./rows.js";
 
 const TYPES = {csv: "text/csv", tsv: "text/csv", txt: "text/csv", libsvm: "text/x-libsvm", svm: "text/x-libsvm",
   npy: "application/x-npy", npz: "application/x-npz"};
@@ -55,6 +56,6 @@ export async function columnsOf(file, split) {
   if (kind.packed || kind.type !== "text/csv") return [];
   const line = (await file.slice(0, 1 << 16).text()).replace(/^\uFEFF/, "").split(/\r?\n/)[0];
   const names = split(line);
-  return names.length > 1 && names.length <= 2000 && !names.every((name) => name !== "" && Number.isFinite(Number(name)))
+  return names.length > 1 && names.length <= 2000 && !names.every((name) => isMissing(name) || Number.isFinite(Number(name)))
     ? names : [];
 }

@@ -1,6 +1,11 @@
 """The dashboard's pure functions, imported by a page of the daemon's own origin."""
 
+import pathlib
+import re
+
 import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def call(page, module, expression, *args):
@@ -120,3 +125,97 @@ def test_points_of_test_rows(page):
     points = call(page, "plots", "[m.pointsOf(args[0], 0), m.pointsOf(args[1], 0), m.pointsOf(args[1], 1)]", one, two)
     assert [[(p["truth"], p["predicted"]) for p in part] for part in points] == [
         [(1, 1.5), (3, 0)], [(3, 3.5)], [(2, 2.5), (4, 4.5)]]
+
+
+def parsed(page, cases):
+    """Of each (text, lacks): the rows of the features a, b and c, or the words that refuse them."""
+    return call(page, "rows", """args[0].map(([text, lacks]) => {
+        try {
+            return m.parseRows(text, ["a", "b", "c"], lacks);
+        } catch (error) {
+            if (error instanceof m.RowsError) return error.message;
+            throw error;
+        }
+    })""", cases)
+
+
+def check(page, lacks, expected):
+    assert dict(zip(expected, parsed(page, [(text, lacks) for text in expected]))) == expected
+
+
+def test_a_key_that_is_not_there_is_refused(page):
+    """Also of a model that fills in what is missing: it is misspelt more often."""
+    null = " A value that is missing is null."
+    for lacks, more in ((True, null), (False, "")):
+        check(page, lacks, {
+            '[{"aa": 1, "bb": 2}]': "Row 1: the column “a” is missing." + more,
+            '[{"c": 3, "b": 2, "a": 1}, {"a": 1, "b": 2}]': "Row 2: the column “c” is missing." + more,
+            "[{}]": "Row 1: the column “a” is missing." + more,
+            "{}": "Row 1: the column “a” is missing." + more,
+            '{"rows": [[1, 2, 3]]}': "Row 1: the column “a” is missing." + more,
+            "[[1, 2, 3], null]": "Row 2 is neither an array nor an object.",
+            '[{"a": 1, "b": 2, "c": 3}, 5, "x"]': "Row 2 is neither an array nor an object.",
+            "[[1, 2]]": "Row 1 has 2 values, not 3.",
+            "[[1, 2, true]]": "Row 1: “true” is no number.",
+            "[[1, 2, []]]": "Row 1: “[]” is no number.",
+            "[[1, 2, {}]]": "Row 1: “{}” is no number.",
+        })
+    words = ["constructor", "toString"]
+    assert call(page, "rows", "(() => { try { m.parseRows('{}', args[0], true); } catch (e) { return e.message; } })()",
+                words) == "Row 1: the column “constructor” is missing." + null
+
+
+def test_null_is_missing(page):
+    expected = {'[{"a": 1, "b": null, "c": 3}]': [[1, None, 3]], "[[null, 2, 3], [null, null, null]]": [[None, 2, 3], [None] * 3],
+                "[1, null, 3]": [[1, None, 3]], '{"instances": [{"c": "NA", "b": "", "a": "1"}]}': [[1, None, None]]}
+    check(page, True, expected)
+    assert all("is no number." in one for one in parsed(page, [(text, False) for text in expected]))
+
+
+def test_cells_of_a_spreadsheet_may_be_empty(page):
+    """Copied, they have tabs between them: those at the ends are cells, and lines of nothing else are rows."""
+    check(page, True, {
+        "a\tb\tc\n\t2\t3\n1\t2\t": [[None, 2, 3], [1, 2, None]],
+        "a\tb\tc\r\n\t2\t3\r\n1\t\t\r\n": [[None, 2, 3], [1, None, None]],
+        "\t2\t3\n1\t2\t3": [[None, 2, 3], [1, 2, 3]],
+        "1\t2\t3\n\t\t\n4\t5\t6\n\t\t\n": [[1, 2, 3], [None] * 3, [4, 5, 6], [None] * 3],
+        "\t\t\n1\t2\t3": [[None] * 3, [1, 2, 3]],
+        "c\tid\tb\ta\n3\t\t\t1\n\t\t\t": [[1, None, 3], [None] * 3],
+        "\n\n1,2,\n\t \n,,\n\n4,5,6\n": [[1, 2, None], [None] * 3, [4, 5, 6]],
+        "1\t2": "Line 1 has 2 values, not 3.",
+        "\n1\t2\t3\n\n1\t2": "Line 4 has 2 values, not 3.",
+        "\t\n \n": "There are no rows.",
+    })
+    check(page, False, {
+        "a\tb\tc\n1\t2\t3\n\n4\t5\t6\n": [[1, 2, 3], [4, 5, 6]],
+        "a\tb\tc\n\t2\t3": "Line 2: “” is no number.",
+        "1\t2\t3\n\t\t\n4\t5\t6": "Line 2: “” is no number.",
+        "  1,2,3\n\t4,5,6\n": [[1, 2, 3], [4, 5, 6]],
+    })
+
+
+def marks():
+    listed = re.search(r"marks\[\] = \{(.*?)\}", (SOURCE / "src/wire/missing.c").read_text(), re.S).group(1)
+    return re.findall(r'"(.*?)"', listed)
+
+
+def test_what_is_missing_is_the_list_of_the_server(page):
+    listed = marks()
+    assert len(listed) > 9 and "NA" in listed
+    others = ["na", "none", "-", "NAN", "0", "NAs", "N", "x"]
+    assert call(page, "rows", "args[0].map(m.isMissing)", ["", " ", *listed, f" {listed[0]} ", *others]) == (
+        [True] * (len(listed) + 3) + [False] * len(others))
+    check(page, True, {f"{mark},2,3\n1, {mark} ,\"{mark}\"\na,b,c" if i % 2 else f"a,b,c\n{mark},2,3": (
+        "Line 3: “a” is no number." if i % 2 else [[None, 2, 3]]) for i, mark in enumerate(listed)})
+    check(page, True, {f"{mark};2;3\n1;{mark};{mark}": [[None, 2, 3], [1, None, None]] for mark in listed})
+    check(page, True, {"NA,NA,?\n1,2,3": [[None] * 3, [1, 2, 3]], "1,2,na": "The column “a” is missing.",
+                       "1,2,3\n1,2,-": "Line 2: “-” is no number."})
+    check(page, False, {f"1,2,3\n{mark},2,3": f"Line 2: “{mark}” is no number." for mark in listed})
+
+
+def test_a_first_line_of_values_names_no_columns(page):
+    """Where the names of a file's columns are offered as targets."""
+    cases = ["a,b,y", "1,2,3", "NA,2,3", ",2,?", "NA,DE,y"]
+    assert page.open().module("""const [u, r] = [await import("/ui/upload.js"), await import("/ui/rows.js")];
+        return Promise.all(args[0].map((text) => u.columnsOf(new File([text + "\\n4,5,6\\n"], "x.csv"),
+            (line) => r.cells(line, r.separatorOf(line)))));""", cases) == [["a", "b", "y"], [], [], [], ["NA", "DE", "y"]]
