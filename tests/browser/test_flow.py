@@ -236,6 +236,72 @@ def test_pasted_rows_that_are_wrong(page, api, name, regression_dataset):
         page.text(words, "[role=alert]")
 
 
+def test_what_is_missing_is_filled_in(page, api, tmp_path, name):
+    """From the upload to a prediction: rows and fields that lack a value are answered by the column's mean."""
+    X, y = data.regression(96, d=3)
+    X[::7, 1] = np.nan
+    body = data.csv(X, y, ["a", "b", "c"], "price")
+    assert body.count(b"nan") == 14
+    page.open("data")
+    give(page, tmp_path, f"{name}.csv", body.replace(b"nan", b"", 7).replace(b"nan", b"NA"))
+    page.one(".offer")
+    page.put("Missing values", "fill them in", ".offer")
+    page.button("Upload", ".offer").click()
+    page.text("96 rows, 4 columns, regression of price.", ".upload")
+    page.text("14 missing values were filled in", ".upload")
+    page.one(".upload a").click()
+    page.text("New job", "h1")
+    page.put("Model", name)
+    page.button("Train").click()
+    page.text("succeeded", "h1", timeout=60)
+    page.open(f"models/{name}")
+    page.one("form")
+
+    mean = np.nanmean(X[:, 1])
+    wanted = api.predict(name, [[0.5, mean, -0.5], [0.25, 1.0, 2.0]]).json()["predictions"]
+    page.put("a", "0.5")
+    page.put("c", "-0.5")
+    for typed in ("", "NA"):
+        if typed:
+            page.put("b", typed)
+        page.button("Predict").click()
+        page.text("1 prediction of", "main")
+        np.testing.assert_allclose(float(page.one("td strong").text), wanted[0], rtol=1e-9)
+    page.put("b", "x")
+    page.button("Predict").click()
+    page.text("“b” needs a number.", "[role=alert]")
+
+    page.script("[...document.querySelectorAll('details')].find((d) => d.innerText.includes('Paste')).open = true")
+    page.text("What is missing may be left empty", "form .hint")
+    area = page.labelled("Rows, as CSV or JSON")
+    for text in ("0.5,,-0.5\n0.25,1,2", "a\tc\tb\n0.5\t-0.5\t\n0.25\t2\t1\n", "0.5;?;-0.5\n0.25;1;2",
+                 '[{"a": 0.5, "b": null, "c": -0.5}, {"a": 0.25, "b": 1, "c": 2}]'):
+        page.script("arguments[0].value = arguments[1]", area, "[[1")
+        page.button("Predict rows").click()
+        page.text("This is no JSON", "[role=alert]")  # nothing of the case before is left
+        page.script("arguments[0].value = arguments[1]", area, text)
+        page.button("Predict rows").click()
+        page.text("2 predictions of", "main")
+        np.testing.assert_allclose([float(e.text) for e in page.find("td strong")], wanted, rtol=1e-9)
+    page.screenshot("model-missing")
+    page.script("arguments[0].value = arguments[1]", area, '[{"a": 0.5, "b": 1, "c": 2}, {"a": 0.5, "bb": 1, "c": 2}]')
+    page.button("Predict rows").click()
+    page.text("Row 2: the column “b” is missing. A value that is missing is null.", "[role=alert]")
+    assert not page.find("td strong")
+
+
+def test_rows_that_lack_a_value_are_left_out(page, tmp_path, name):
+    page.expected.append("422")
+    page.open("data")
+    for choice in (None, "leave out their rows"):
+        give(page, tmp_path, f"{name}.csv", b"a,b,y\n1,2,3\n,5,6\n7,NA,9\n7,8,10\n4,4,4\n")
+        page.one(".offer")
+        if choice:
+            page.put("Missing values", choice, ".offer")
+        page.button("Upload", ".offer").click()
+        page.text("3 rows, 3 columns, regression of y." if choice else "missing=", ".upload")
+
+
 def test_aliases(page, api, name, regression_dataset):
     api.train(name, regression_dataset)
     api.train(name, regression_dataset, kernel="matern32")
