@@ -67,6 +67,18 @@ def watch(api, job):
         time.sleep(0.01)
 
 
+def test_scales_do_not_choose_the_kernel(api, name):
+    """Who has bandwidths searched has features standardised: as they are they do not take part before."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 8))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = np.sin(1.5 * X[:, 0]) + .05 * rng.normal(size=600)
+    found = [api.train(f"{name}-{i}", api.upload_npz(X * scales, y), search={"bandwidth": [1, 4]})["result"]
+             for i, scales in enumerate((np.ones(8), np.array([32] + [1] * 7)))]
+    assert found[0]["kernel"] == found[1]["kernel"]
+    assert abs(found[0]["metrics"]["r2"] - found[1]["metrics"]["r2"]) < 1e-6
+
+
 @pytest.mark.parametrize("kind", ["full", "folds", "centers", "evidence"])
 def test_progress_is_told(api, name, kind):
     """How many of the pairs are tried, and the best of them, while the search runs and when it has ended."""

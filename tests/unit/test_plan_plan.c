@@ -333,6 +333,18 @@ static void test_a_search_within_a_time_budget(void **state)
     }
 }
 
+/* The clock ends it at a quarter of that. */
+static void test_a_choice_within_a_time_budget(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    static const char open[] = "'solver':'askotch2','stop':{'time_budget_s':4}";
+    static const char given[] =
+        "'solver':'askotch2','stop':{'time_budget_s':4},'kernel':'gaussian'";
+    const struct plan p = plan_for(open, 100000, &m), q = plan_for(given, 100000, &m);
+    assert_true(p.setup_s > q.setup_s && p.setup_s <= q.setup_s + 1.0 + 1e-9);
+}
+
 /* Of large sets with an open kernel a sample of 27,000 rows: a matrix of 3,000, factorised 25
  * times, beside what small ones have: fits of 1,000 rows, and bandwidths learned from 500. */
 static void test_a_choice_on_a_second_sample(void **state)
@@ -377,6 +389,7 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_without_a_count_the_jobs_lambda_decides),
           cmocka_unit_test(test_time_budget_bounds_the_total),
+          cmocka_unit_test(test_a_choice_within_a_time_budget),
           cmocka_unit_test(test_a_choice_on_a_second_sample),
           cmocka_unit_test(test_a_search_on_all_rows_is_the_solution),
           cmocka_unit_test(test_a_search_within_a_time_budget),

@@ -76,7 +76,24 @@ static void test_info_missing(void **state)
     }
 }
 
-/* One member of the description replaced by another value (NULL: removed). */
+/* With one member of the description replaced by another value (NULL: removed). */
+static void assert_refused(const char *key, const char *value, const char *pointer)
+{
+    struct json *j cleanup_json = NULL;
+    assert_int_equal(json_parse(description, strlen(description), &j, NULL), 0);
+    if (value == NULL) {
+        json_remove(j, key);
+    } else {
+        struct json *other = NULL;
+        assert_int_equal(json_parse(value, strlen(value), &other, NULL), 0);
+        json_set(j, key, other);
+    }
+    struct dataset_info info;
+    struct err err;
+    assert_int_equal(dataset_info_from_json(j, &info, &err), -ERR_INVALID);
+    assert_string_equal(err.pointer, pointer);
+}
+
 static void test_info_refused(void **state)
 {
     (void)state;
@@ -107,37 +124,38 @@ static void test_info_refused(void **state)
         {"class_labels", "[]", "#/classes"},
         {"warnings", "\"w\"", "#/warnings"},
         {"extra", "1", "#/extra"},
-        {"missing", "true", "#/missing"},
-        {"missing", "{\"dropped_rows\":0,\"fill\":null}", "#/missing/filled"},
-        {"missing", "{\"dropped_rows\":-1,\"filled\":0,\"fill\":null}", "#/missing/dropped_rows"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0}", "#/missing/fill"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2]}", "#/missing/fill"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,\"\",2]}", "#/missing/fill/1"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"x\":1}", "#/missing/x"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":null}", "#/missing/made_up"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":null}",
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_refused(cases[i].key, cases[i].value, cases[i].pointer);
+    }
+    assert_int_equal(dataset_info_from_json(NULL, &(struct dataset_info){0}, NULL), -ERR_INVALID);
+}
+
+static void test_missing_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        const char *pointer;
+    } cases[] = {
+        {"true", "#/missing"},
+        {"{\"dropped_rows\":0,\"fill\":null}", "#/missing/filled"},
+        {"{\"dropped_rows\":-1,\"filled\":0,\"fill\":null}", "#/missing/dropped_rows"},
+        {"{\"dropped_rows\":0,\"filled\":0}", "#/missing/fill"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2]}", "#/missing/fill"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,\"\",2]}", "#/missing/fill/1"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"x\":1}", "#/missing/x"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":null}", "#/missing/made_up"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":null}",
          "#/missing/made_up"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":[0,-1,0]}",
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":[0,-1,0]}",
          "#/missing/made_up/1"},
-        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"made_up\":[0,0,0]}",
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"made_up\":[0,0,0]}",
          "#/missing/made_up"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct json *j cleanup_json = NULL;
-        assert_int_equal(json_parse(description, strlen(description), &j, NULL), 0);
-        struct json *value = NULL;
-        if (cases[i].value == NULL) {
-            json_remove(j, cases[i].key);
-        } else {
-            assert_int_equal(json_parse(cases[i].value, strlen(cases[i].value), &value, NULL), 0);
-            json_set(j, cases[i].key, value);
-        }
-        struct dataset_info info;
-        struct err err;
-        assert_int_equal(dataset_info_from_json(j, &info, &err), -ERR_INVALID);
-        assert_string_equal(err.pointer, cases[i].pointer);
+        assert_refused("missing", cases[i].value, cases[i].pointer);
     }
-    assert_int_equal(dataset_info_from_json(NULL, &(struct dataset_info){0}, NULL), -ERR_INVALID);
 }
 
 /* A data set file in a temporary place; the caller unlinks it. */
@@ -269,5 +287,6 @@ static void test_mutations(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_task_names), cmocka_unit_test(test_info_round_trip),
           cmocka_unit_test(test_info_missing), cmocka_unit_test(test_info_refused),
-          cmocka_unit_test(test_open), cmocka_unit_test(test_check),
-          cmocka_unit_test(test_open_refused), cmocka_unit_test(test_mutations))
+          cmocka_unit_test(test_missing_refused), cmocka_unit_test(test_open),
+          cmocka_unit_test(test_check), cmocka_unit_test(test_open_refused),
+          cmocka_unit_test(test_mutations))
