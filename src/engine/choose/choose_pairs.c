@@ -221,14 +221,19 @@ int choose__try_plain(struct sample *s, struct pairs *pairs, double worth, struc
 {
     const struct pairs from = choose__keep(pairs, 0);
     const double than = worth * choose__best(pairs).error;
+    struct pairs plain = {.count = 0};
     int r = 0;
     for (int i = 0; r == 0 && scales_differ(s->data) && i < from.count && !s->late; i++) {
-        struct pair *next = &pairs->all[pairs->count];
+        struct pair *next = &plain.all[plain.count++];
         *next = from.all[i];
         next->choice.plain = true;
         r = try_pair(s, next, err);
-        pairs->count += next->error < than;
     }
-    return r == 0 && choose__best(pairs).choice.plain ? choose__try_beyond(s, pairs, worth, err)
-                                                      : r;
+    r = r == 0 && plain.count > 0 ? choose__try_beyond(s, &plain, worth, err) : r;
+    for (int i = 0; r == 0 && i < plain.count; i++) {
+        if (plain.all[i].error < than) {
+            pairs->all[pairs->count++] = plain.all[i];
+        }
+    }
+    return r;
 }

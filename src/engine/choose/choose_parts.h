@@ -72,8 +72,8 @@ int choose__try(struct sample *s, struct pairs *pairs, struct err *err);
 /* Further bandwidths of the best kernel, on either side, as long as each is better by `worth` than
  * all before. */
 int choose__try_beyond(struct sample *s, struct pairs *pairs, double worth, struct err *err);
-/* The best pair of each kernel with features as they are; those that are better by `worth` than all
- * that are standardised are added, and bandwidths beyond the best of those. */
+/* The best pair of each kernel with features as they are, and bandwidths beyond the best of those;
+ * the ones that are better by `worth` than all that are standardised are added. */
 int choose__try_plain(struct sample *s, struct pairs *pairs, double worth, struct err *err);
 
 /* choose_learn.c: for the best pair of each kernel, bandwidths one a feature; those are added to
