@@ -59,11 +59,13 @@ function places(names, features) {
 }
 
 // The lines that are rows, each with its number, and what separates their cells. A line of tabs between
-// rows with tabs is a row, all of whose cells are empty.
+// rows with tabs is a row, all of whose cells are empty; before and behind them it was selected besides.
 function linesOf(text) {
-  const lines = text.split(/\r?\n/).map((line, index) => [line, index + 1]);
-  const separator = separatorOf(lines.find(([line]) => line.trim() !== "")[0]);
-  return {separator, lines: lines.filter(([line]) => line.trim() !== "" || (separator === "\t" && line.includes("\t")))};
+  const all = text.split(/\r?\n/).map((line, index) => [line, index + 1]);
+  const isBlank = ([line]) => line.trim() === "";
+  const lines = all.slice(all.findIndex((line) => !isBlank(line)), all.findLastIndex((line) => !isBlank(line)) + 1);
+  const separator = separatorOf(lines[0][0]);
+  return {separator, lines: lines.filter((line) => !isBlank(line) || (separator === "\t" && line[0].includes("\t")))};
 }
 
 function fromCsv(text, features, lacks) {

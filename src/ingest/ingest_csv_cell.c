@@ -71,9 +71,9 @@ static int number_error(const struct csv_table *c, int64_t line, int64_t column,
     double ignored;
     const enum ingest_number read = ingest_number_read(cell->text, cell->len, &ignored);
     if (missing_mark(cell->text, cell->len)) {
-        return csv_cell_error(c, line, column, ERR_INVALID, err,
-                              "%s is not a finite number; " INGEST_TAKE_MISSING ".",
-                              ingest_show(cell->text, cell->len, show));
+        return csv_cell_error(c, line, column, ERR_INVALID, err, "%s is not a finite number; %s.",
+                              ingest_show(cell->text, cell->len, show),
+                              c->t->is_target[column] ? INGEST_TAKE_TARGETS : INGEST_TAKE_MISSING);
     }
     return csv_cell_error(c, line, column, ERR_INVALID, err, "%s %s.",
                           ingest_show(cell->text, cell->len, show),
@@ -350,8 +350,7 @@ static int empty_cell(struct csv_table *c, int64_t line, int64_t column, struct 
 {
     if (c->t->is_target[column]) {
         return csv_cell_error(c, line, column, ERR_INVALID, err,
-                              "the cell is empty, and it is the target; missing=drop and "
-                              "missing=fill (krr: --missing) leave out rows without one.");
+                              "the cell is empty, and it is the target; " INGEST_TAKE_TARGETS ".");
     }
     return csv_cell_error(c, line, column, ERR_INVALID, err,
                           "the cell is empty; " INGEST_TAKE_MISSING ", " INGEST_LEAVE_OUT ".");

@@ -75,15 +75,15 @@ static bool next_item(const char **p, const char *end, struct item *item)
     return item->len > 0;
 }
 
-static int read_number(const struct libsvm_reader *r, const struct item *item, const char *text,
-                       size_t len, double *ret, struct err *err)
+static int read_number(const struct libsvm_reader *r, const struct item *item, bool is_label,
+                       const char *text, size_t len, double *ret, struct err *err)
 {
     if (missing_mark(text, len)) {
         *ret = NAN;
         return r->t->options->missing != INGEST_MISSING_REFUSE
                    ? 0
-                   : item_error(r, item, ERR_INVALID, err,
-                                "the value is not a finite number; " INGEST_TAKE_MISSING ".");
+                   : item_error(r, item, ERR_INVALID, err, "the value is missing; %s.",
+                                is_label ? INGEST_TAKE_TARGETS : INGEST_TAKE_MISSING);
     }
     switch (ingest_number_read(text, len, ret)) {
     case INGEST_NUMBER_OK:
@@ -108,7 +108,7 @@ static int read_label(const struct libsvm_reader *r, const struct item *item, do
     if (memchr(item->text, ':', item->len) != NULL) {
         return item_error(r, item, ERR_INVALID, err, "the line begins without a label.");
     }
-    return read_number(r, item, item->text, item->len, ret, err);
+    return read_number(r, item, true, item->text, item->len, ret, err);
 }
 
 /* The index before the colon, checked against its limit and the one before it. */
@@ -154,7 +154,8 @@ static int read_pair(const struct libsvm_reader *r, const struct item *item, int
         return item_error(r, item, ERR_UNSUPPORTED, err, "query ids are not supported.");
     }
     int status = read_index(r, item, len, *last, last, err);
-    return status < 0 ? status : read_number(r, item, colon + 1, item->len - len - 1, ret, err);
+    return status < 0 ? status
+                      : read_number(r, item, false, colon + 1, item->len - len - 1, ret, err);
 }
 
 static int read_line(struct libsvm_reader *r, const char *line, size_t len, struct err *err)

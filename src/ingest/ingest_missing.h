@@ -21,6 +21,8 @@ struct ingest_table;
     "missing=drop (krr: --missing drop) leaves out rows that lack a value, missing=fill fills it " \
     "in"
 
+#define INGEST_TAKE_TARGETS                                                                        \
+    "missing=drop and missing=fill (krr: --missing) leave out rows without a target"
 #define INGEST_NAN_ADVICE " Where NaN marks a missing value, " INGEST_TAKE_MISSING "."
 
 /* What is kept of a column where values may be missing. */

@@ -240,10 +240,11 @@ static int check_filled(const struct dataset_info *info, int64_t column, enum ro
     return err_at(err, ERR_INVALID, at,
                   "The column \"%.64s\"%s has no value in %" PRId64 " of %" PRId64
                   " rows, which were filled in: %s takes only what the table says. Upload it with "
-                  "%s, or missing=drop.",
+                  "missing=drop, or %s.",
                   info->column_names[column], of != NULL ? of : "", made_up[column], info->rows,
                   role == ROLE_MASK ? "a mask" : "a target",
-                  role == ROLE_MASK ? "a mask in every row" : "this target, which leaves them out");
+                  role == ROLE_MASK ? "with a mask in every row"
+                                    : "with this column as its target, which leaves them out");
 }
 
 static int check_all_filled(const struct dataset_info *info, const struct columns *c,

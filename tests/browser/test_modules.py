@@ -178,9 +178,10 @@ def test_cells_of_a_spreadsheet_may_be_empty(page):
         "a\tb\tc\n\t2\t3\n1\t2\t": [[None, 2, 3], [1, 2, None]],
         "a\tb\tc\r\n\t2\t3\r\n1\t\t\r\n": [[None, 2, 3], [1, None, None]],
         "\t2\t3\n1\t2\t3": [[None, 2, 3], [1, 2, 3]],
-        "1\t2\t3\n\t\t\n4\t5\t6\n\t\t\n": [[1, 2, 3], [None] * 3, [4, 5, 6], [None] * 3],
-        "\t\t\n1\t2\t3": [[None] * 3, [1, 2, 3]],
-        "c\tid\tb\ta\n3\t\t\t1\n\t\t\t": [[1, None, 3], [None] * 3],
+        "1\t2\t3\n\t\t\n4\t5\t6\n\t\t\n": [[1, 2, 3], [None] * 3, [4, 5, 6]],
+        "\t\t\n1\t2\t3": [[1, 2, 3]],
+        "\t\t\na\tb\tc\n1\t2\t3\n\t\t": [[1, 2, 3]],
+        "c\tid\tb\ta\n3\t\t\t1\n\t\t\t": [[1, None, 3]],
         "\n\n1,2,\n\t \n,,\n\n4,5,6\n": [[1, 2, None], [None] * 3, [4, 5, 6]],
         "1\t2": "Line 1 has 2 values, not 3.",
         "\n1\t2\t3\n\n1\t2": "Line 4 has 2 values, not 3.",
@@ -188,6 +189,7 @@ def test_cells_of_a_spreadsheet_may_be_empty(page):
     })
     check(page, False, {
         "a\tb\tc\n1\t2\t3\n\n4\t5\t6\n": [[1, 2, 3], [4, 5, 6]],
+        "1\t2\t3\n\t\t\n": [[1, 2, 3]],
         "a\tb\tc\n\t2\t3": "Line 2: “” is no number.",
         "1\t2\t3\n\t\t\n4\t5\t6": "Line 2: “” is no number.",
         "  1,2,3\n\t4,5,6\n": [[1, 2, 3], [4, 5, 6]],

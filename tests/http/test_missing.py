@@ -321,7 +321,10 @@ def test_a_word_that_was_left_out(api):
 def test_an_empty_target(api):
     detail = api.post("/v1/datasets", 422, data=b"a,y\n1,2\n3,\n",
                       headers={"Content-Type": "text/csv"}).json()["detail"]
-    assert "leave out rows without one" in detail and "fills it in" not in detail
+    assert "leave out rows without a target" in detail and "fills it in" not in detail
+    for body, type_ in ((b"a,y\n1,nan\n3,1\n", "text/csv"), (b"nan 1:1\n2 1:1\n", "text/x-libsvm")):
+        detail = api.post("/v1/datasets", 422, data=body, headers={"Content-Type": type_}).json()["detail"]
+        assert "leave out rows without a target" in detail and "fills it in" not in detail
 
 
 @pytest.mark.parametrize("body, type_", [

@@ -52,10 +52,10 @@ static void test_refused(void **state)
     refuse_text(f, "1,2 1:1\n2 1:2\n", ERR_UNSUPPORTED, "#/line/1/column/1", "several labels");
     refuse_text(f, "1:1\n2 1:2\n", ERR_INVALID, "#/line/1/column/1", "without a label");
     refuse_text(f, "a 1:1\n2 1:2\n", ERR_INVALID, "#/line/1/column/1", "not a number");
-    refuse_text(f, "nan 1:1\n2 1:2\n", ERR_INVALID, "#/line/1/column/1", "not finite");
+    refuse_text(f, "nan 1:1\n2 1:2\n", ERR_INVALID, "#/line/1/column/1", "is missing");
     refuse_text(f, "1 1:1e999\n2 1:2\n", ERR_INVALID, "#/line/1/column/2", "not finite");
     refuse_text(f, "1 1:0x2\n2 1:2\n", ERR_INVALID, "#/line/1/column/2", "hexadecimal");
-    refuse_text(f, "1 1:\n2 1:2\n", ERR_INVALID, "#/line/1/column/2", "not a number");
+    refuse_text(f, "1 1:\n2 1:2\n", ERR_INVALID, "#/line/1/column/2", "is missing");
     refuse_text(f, "1 :1\n2 1:2\n", ERR_INVALID, "#/line/1/column/2", "index is missing");
     refuse_text(f, "1 -1:1\n2 1:2\n", ERR_INVALID, "#/line/1/column/2", "not a whole number");
     refuse_text(f, "1 1:1:1\n2 1:2\n", ERR_INVALID, "#/line/1/column/2", "not a number");
