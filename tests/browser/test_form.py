@@ -69,8 +69,8 @@ def test_the_form_has_no_field_that_the_contract_has_not(fields, parameters):
 
 
 SPECS = [
-    {"model": "m", "dataset": "ds_0"},
-    {"model": "m", "dataset": "ds_0", "target": "a", "features": ["b", "c"], "task": "classification",
+    {"model": "m", "dataset": "ds_00000000000000000000000000"},
+    {"model": "m", "dataset": "ds_00000000000000000000000000", "target": "a", "features": ["b", "c"], "task": "classification",
      "test": {"fraction": 0.5}, "standardize": {"features": False, "target": False},
      "kernel": {"name": "gaussian", "bandwidth": 2.5}, "regularization": "auto",
      "solver": {"name": "pcg", "preconditioner": {"name": "rpcholesky", "rank": 77}},
@@ -80,9 +80,9 @@ SPECS = [
      "webhook": {"url": "https://hooks.example/krrd", "events": ["failed"]},
      "precision": "mixed", "device": "cpu", "kernel_cache_bytes": 0, "seed": 7, "priority": -3, "max_attempts": 1,
      "warm_start": {"model": "old", "version": 3}, "metadata": {"team": "chem", "run": "a=b"}},
-    {"model": "m", "dataset": "ds_0", "target": ["a", "b"], "test": {"mask": "held"}, "warm_start": "old", "promote": {"alias": "x"},
-     "kernel": {"name": "polynomial", "degree": 2, "coef0": 0.5}, "centers": {"method": "file", "dataset": "ds_1", "count": 10}},
-    {"model": "m", "dataset": "ds_0", "kernel": {"name": "matern52", "bandwidth": [1, 2.5]}, "centers": {"method": "kmeans", "count": 50}},
+    {"model": "m", "dataset": "ds_00000000000000000000000000", "target": ["a", "b"], "test": {"mask": "held"}, "warm_start": "old", "promote": {"alias": "x"},
+     "kernel": {"name": "polynomial", "degree": 2, "coef0": 0.5}, "centers": {"method": "file", "dataset": "ds_00000000000000000000000001", "count": 10}},
+    {"model": "m", "dataset": "ds_00000000000000000000000000", "kernel": {"name": "matern52", "bandwidth": [1, 2.5]}, "centers": {"method": "kmeans", "count": 50}},
 ]
 
 
@@ -93,8 +93,8 @@ def test_a_specification_comes_back_as_it_was(page, number):
     page.open()
     back = page.module(LOAD + """
         const spec = args[0];
-        form.data.by.dataset.options(["", "ds_0"]);
-        form.test.by.dataset.options(["", "ds_0"]);
+        form.data.by.dataset.options(["", "ds_00000000000000000000000000"]);
+        form.test.by.dataset.options(["", "ds_00000000000000000000000000"]);
         form.data.by.target.options(["", JSON.stringify(spec.target ?? null)]);
         form.write(spec);
         if (spec.target) form.data.by.target.write(JSON.stringify(spec.target));
