@@ -226,7 +226,7 @@ def test_wrong_command_lines_end_with_2(base, table):
 def test_options_of_every_command_may_stand_before_it(base, before):
     nowhere = "http://127.0.0.1:1"
     assert good(nowhere, *before, base, "jobs") == good(nowhere, "jobs", *before, base)
-    assert good(nowhere, f"--url={base}", "status", "-j") == good(nowhere, f"-u{base}", "-j", "status")
+    assert good(nowhere, f"--url={base}", "models", "-j") == good(nowhere, f"-u{base}", "-j", "models")
 
 
 def test_what_is_no_option_of_every_command_is_told(base):
