@@ -191,10 +191,10 @@ static int mixed_error(const struct csv_table *c, int64_t column, struct err *er
 {
     const struct csv_kind *kind = &c->kinds->column[column];
     if (shows_mark(kind)) {
-        return csv_cell_error(c, kind->line, column, ERR_INVALID, err,
-                              "%s is not a number, unlike other cells of the target; either of "
-                              "missing=drop and missing=fill (krr: --missing) leaves out its row.",
-                              kind->show);
+        return csv_cell_error(
+            c, kind->line, column, ERR_INVALID, err,
+            "%s is not a number, unlike other cells of the target; " INGEST_TAKE_TARGETS ".",
+            kind->show);
     }
     return csv_cell_error(c, kind->line, column, ERR_INVALID, err,
                           "%s is not a number, unlike other cells of the target; "

@@ -64,12 +64,18 @@ struct folder {
 static const struct folder datasets = {"datasets", ".krds", "dataset.orphan_removed"};
 static const struct folder checkpoints = {"checkpoints", ".krdc", "checkpoint.orphan_removed"};
 
-static int sweep_orphans(struct app *app, const struct folder *f, const struct known *k,
-                         struct err *err)
+/* NULL, with errno, where it cannot be read. */
+static DIR *open_folder(const struct app *app, const struct folder *f)
 {
     char path[APP_PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s", app->config.data_dir, f->name);
-    DIR *dir = opendir(path);
+    return opendir(path);
+}
+
+static int sweep_orphans(struct app *app, const struct folder *f, const struct known *k,
+                         struct err *err)
+{
+    DIR *dir = open_folder(app, f);
     if (dir == NULL) {
         return err_errno(err, "list the files of the data directory");
     }
@@ -102,9 +108,7 @@ static int sweep_folder(struct app *app, const struct folder *f,
 /* How many files a sweep would look at. */
 static int count_files(const struct app *app, const struct folder *f, int64_t *ret, struct err *err)
 {
-    char path[APP_PATH_MAX];
-    snprintf(path, sizeof(path), "%s/%s", app->config.data_dir, f->name);
-    DIR *dir = opendir(path);
+    DIR *dir = open_folder(app, f);
     if (dir == NULL) {
         return err_errno(err, "list the files of the data directory");
     }

@@ -84,8 +84,9 @@ static void test_refused(void **state)
                 "\"NA\" is not a number; missing=drop");
     refuse_text(f, "a,y\n1,2\nnan,3\n", ERR_INVALID, "#/line/3/column/1",
                 "\"nan\" is not a finite number; missing=drop");
-    refuse_text(f, "a,y\n1,2\n3,?\n", ERR_INVALID, "#/line/3/column/2",
-                "\"?\" is not a number, unlike other cells of the target; either of missing=drop");
+    refuse_text(
+        f, "a,y\n1,2\n3,?\n", ERR_INVALID, "#/line/3/column/2",
+        "\"?\" is not a number, unlike other cells of the target; missing=drop and missing=fill");
 }
 
 static void test_drop(void **state)

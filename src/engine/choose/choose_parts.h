@@ -34,8 +34,8 @@ struct pair {
 
 #define CHOOSE_WIDEST 64.0 /* medians */
 /* Bandwidths beyond the two that every kernel is tried with, in steps of four times: of features
- * that are standardised three at most, and likewise as they are four. */
-enum { CHOOSE_BEYOND = 3 + 4 };
+ * that are standardised two at most, and as they are four. */
+enum { CHOOSE_BEYOND = 2 + 4 };
 /* One place more: of a pair that is not kept. */
 enum { CHOOSE_PAIRS = RULE_KERNELS * (RULE_BANDWIDTHS + RULE_PLAIN + 1) + CHOOSE_BEYOND + 1 };
 

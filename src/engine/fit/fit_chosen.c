@@ -23,9 +23,7 @@ static double bandwidth_of(const struct kernel *k)
 static struct json *settled_to_json(const struct fit_result *r)
 {
     struct json *j = json_new_object();
-    struct json *kernel = json_set_object(j, "kernel");
-    json_set_string(kernel, "name", r->kernel);
-    json_set_number(kernel, "bandwidth", r->bandwidth);
+    fit__set_kernel(r, j);
     json_set_number(j, "regularization", r->regularization);
     return j;
 }

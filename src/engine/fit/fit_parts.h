@@ -66,6 +66,9 @@ void fit__warn_of_centers(const struct fit *f);
 /* And when the test rows say that the model is of no use. */
 void fit__warn_of_metrics(const struct fit *f);
 
+/* fit_result.c: "kernel" with name and bandwidth; null before it is chosen. */
+void fit__set_kernel(const struct fit_result *r, struct json *to);
+
 /* fit_chosen.c: kernel, bandwidth and regularization are settled: into the result, and told where
  * the job left one of them open. */
 void fit__settle(struct fit *f);

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "engine/fit/fit.h"
+#include "engine/fit/fit_parts.h"
 
 static void set_phases(const struct fit_phases *p, struct json *to)
 {
@@ -15,7 +15,7 @@ static void set_phases(const struct fit_phases *p, struct json *to)
     json_set_number(phases, "finish_s", p->finish_s);
 }
 
-static void set_kernel(const struct fit_result *r, struct json *to)
+void fit__set_kernel(const struct fit_result *r, struct json *to)
 {
     if (r->kernel == NULL) {
         json_set(to, "kernel", json_new_null());
@@ -81,7 +81,7 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_number(j, "relative_residual_bound", r->outcome.relative_residual_bound);
     json_set_number(j, "whitened_residual", r->outcome.whitened_residual);
     json_set_string(j, "certificate", r->outcome.sampled ? "sampled" : "exact");
-    set_kernel(r, j);
+    fit__set_kernel(r, j);
     json_set_number(j, "regularization", r->regularization);
     json_set_number(j, "ridge", r->ridge);
     json_set_int(j, "train_rows", r->train_rows);
