@@ -21,7 +21,7 @@
  *   (2 of them on a Zen 4; the ceiling `beside`).
  *
  * Subtractions, loads and conversions are taken as free, so this is an upper bound for loops that
- * multiply once a feature; those that make one product of two (cpu/cpu_tile.h) may be above it.
+ * multiply once a feature; those that make one product of two (cpu/tile/tile.h) may be above it.
  * With one right-hand side, gaussian, in seconds:
  *
  *   plain      (d + 1) / fma + 1 / exp2

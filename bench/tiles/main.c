@@ -1,5 +1,5 @@
 /*
- * krr-tiles: shares of the limit that the innermost loops reach by themselves (cpu/cpu_tile.h),
+ * krr-tiles: shares of the limit that the innermost loops reach by themselves (cpu/tile/tile.h),
  * panels and rows in the caches and nothing around them. A product cannot be faster; what it lacks
  * is packing, adding up and the memory. Each figure is the best of runs of a fraction of a
  * millisecond, as the ceilings are, so that it says something on a busy machine, too.
@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/limit.h"
-#include "cpu/cpu_sweep.h"
+#include "cpu/sweep.h"
 
 #define PANELS 4
 #define ROWS 100000 /* of the product that the limit is of: memory does not decide */

@@ -1,27 +1,29 @@
 /*
  * Inside the CPU backend: what its files share. Matrices and points lie in ordinary memory.
  *
- *   cpu_backend.c  open, close, the ops table
- *   cpu_mat.c      memory, conversion, column operations
- *   cpu_blas.c     dense algebra by OpenBLAS
- *   cpu_blas_core.*  which of its kernels it takes
- *   cpu_points.c   points prepared for a kernel
- *   cpu_oracle.c   kmv, kblock, kdiag
- *   cpu_far.c      tiles in which some rows are far from the origin
- *   cpu_plain.c    kmv: who computes which tile, in which order sums are added
- *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
- *   cpu_normal.c   K' diag(w) K V in one pass
- *   cpu_sketch.c   Phi K, Phi sparse
- *   cpu_lanes.*    kmv of few rows with all points, spread over the lanes
- *   cpu_grid.*     kmv of points on a grid
- *   cpu_torus.*    on a regular one by Fourier transforms (cpu_fft*)
- *   cpu_kronecker.*  on any by a matrix for each feature
- *   cpu_scattered.*  of points of few features anywhere: by windows around the places of a
- *   cpu_window.*   regular one (cpu_window.*, cpu_polynomial.*), of kernels that are split for that
- *                  (cpu_split.*) with the pairs that are near (cpu_near.*)
- *   cpu_cache.*    kernel values kept for products of all points with themselves
- *   cpu_sweep.c    a band of rows against others, for both
- *   cpu_tile.*     the loops themselves, one build for each instruction set
+ *   backend.c      open, close, the ops table
+ *   mat.c          memory, conversion, column operations
+ *   blas.c         dense algebra by OpenBLAS; blas_core.*: which of its kernels it takes
+ *   points.c       points prepared for a kernel; form.*: which form of it
+ *   oracle.*       kmv, kblock, kdiag
+ *   plain.c        kmv: who computes which tile, in which order sums are added
+ *   symmetric.c    kmv of a view with itself: every tile serves both sides
+ *   sweep.*        a band of rows against others, for both
+ *   far.c          tiles in which some rows are far from the origin
+ *   lanes.*        kmv of few rows with all points, spread over the lanes
+ *   cache.*        kernel values kept for products of all points with themselves
+ *   normal.c       K' diag(w) K V in one pass
+ *   sketch.c       Phi K, Phi sparse
+ *
+ *   tile/          the loops themselves, one build for each instruction set: tile.c and what it
+ *                  includes, leaves of instructions (vec_*.inc), which processors take (isa*)
+ *
+ *   grid/          kmv of few features without kernel values: grid.* of points on a grid,
+ *     torus.*      on a regular one by Fourier transforms (fft*),
+ *     kronecker.*  on any by a matrix for each feature;
+ *     scattered.*  of points anywhere: by windows around the places of a regular one (window.*,
+ *                  polynomial.*), of kernels that are split for that (split.*) with the pairs that
+ *                  are near (near.*)
  *
  * Threads are OpenMP's, in the tiles; OpenBLAS has its own. They never run at the same time: BLAS
  * is called outside parallel regions only.
@@ -30,7 +32,7 @@
 
 #include <stdbool.h>
 
-#include "cpu/cpu_tile.h"
+#include "cpu/tile/tile.h"
 #include "engine/backend.h"
 
 struct cpu_backend {
@@ -39,9 +41,9 @@ struct cpu_backend {
 };
 
 /* Row-major [n + 1, ld], scaled so that the kernel needs no bandwidth, and centered (kernel.h). For
- * the faster forms of cpu_tile.h each row ends with one feature more (ld = d + 1). The last row is
- * the origin, which takes the place of rows that are not there: their weights are zero, and none of
- * its kernel values is infinite, however large the row that meets it. */
+ * the faster forms of cpu/tile/tile.h each row ends with one feature more (ld = d + 1). The last
+ * row is the origin, which takes the place of rows that are not there: their weights are zero, and
+ * none of its kernel values is infinite, however large the row that meets it. */
 struct points {
     struct tile_kernel kernel;
     struct cache *cache;             /* or NULL */

@@ -19,7 +19,7 @@ struct plan_rates {
     double bytes;                                /* read from memory, by such a product with one
                                                   * column */
     /* Such values where rows are so near each other that a processor has a faster way to the
-     * distances of smooth kernels (cpu/cpu_tile.h); 0: not known. */
+     * distances of smooth kernels (cpu/tile/tile.h); 0: not known. */
     double near_f32, near_f64;
 };
 #define PLAN_RATE_FEATURES 18

@@ -213,7 +213,7 @@ static double device_cache_bytes(const struct planning *g)
     return g->n < most_rows ? g->point * count * (count + 1.0) / 2.0 * block * block : 0;
 }
 
-/* All values as cpu/cpu_cache.h lays them out: blocks with each other, and some spare rows. */
+/* All values as cpu/cache.h lays them out: blocks with each other, and some spare rows. */
 static double cache_bytes(const struct planning *g)
 {
     if (g->machine->own_memory) {

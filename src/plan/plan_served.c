@@ -1,10 +1,10 @@
 #include "plan/plan_served.h"
 
-/* As the processor's backend has them (cpu_lanes.h): a lane's run of centers, the most lanes of a
+/* As the processor's backend has them (cpu/lanes.h): a lane's run of centers, the most lanes of a
  * group, and the least number of runs that are held so. */
 enum { RUN = 120, LANES = 16, LEAST_RUNS = 5 };
 
-/* Likewise (cpu_form.c): of a set's rows that are turned. */
+/* Likewise (cpu/form.c): of a set's rows that are turned. */
 #define TURNED_BYTES (12 << 20)
 
 /* As a predictor has them (predictor.c). */

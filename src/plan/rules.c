@@ -22,7 +22,7 @@ static const struct {
 static const double target_cost = 3.0;
 
 /* Whether values are products of powers, which need no function (ADR 78): up to as many features as
- * in cpu_tile.c (tile_loops.powers_to). */
+ * in cpu/tile/tile.c (tile_loops.powers_to). */
 static bool by_powers(const char *kernel, double d, enum dtype dtype)
 {
     return kernel != NULL && strcmp(kernel, LAPLACIAN_L1) == 0 &&

@@ -23,7 +23,7 @@ static double run_bytes(const struct scratch_shape *s, double most)
     return (run + spare) * 9.0 + 2.0 * vector + fmax(fmin(most, run * row), few * row);
 }
 
-/* cpu_sweep.c: panels with weights and sums of their rows; weights and sums of a run. */
+/* cpu/sweep.c: panels with weights and sums of their rows; weights and sums of a run. */
 static double band(const struct scratch_shape *s, double block)
 {
     const double cols = together(s), lanes = panel_row / s->point, whole = 512.0 * kib;

@@ -1,6 +1,6 @@
 /*
  * What products with a kernel matrix take beside their matrices on the CPU: memory that each thread
- * works in, and sums. The shapes are those of cpu/cpu_sweep.c, cpu_symmetric.c and cpu_normal.c
+ * works in, and sums. The shapes are those of cpu/sweep.c, cpu/symmetric.c and cpu/normal.c
  * with the widest vectors; tests/unit/test_plan_scratch.c holds them to what these ask for. All in
  * bytes.
  */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/ceiling_isa.h"
-#include "cpu/cpu_tile.h"
+#include "cpu/tile/tile.h"
 #include "limit_cases.h"
 #include "support/assert.h"
 

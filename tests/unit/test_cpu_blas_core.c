@@ -1,5 +1,5 @@
 /* Which core OpenBLAS is asked for where it has not known the processor. */
-#include "cpu/cpu_blas_core.h"
+#include "cpu/blas_core.h"
 
 #include "support/assert.h"
 

@@ -1,6 +1,6 @@
-/* Fourier transforms of lines side by side (cpu/cpu_fft.h), of every instruction set, against the
+/* Fourier transforms of lines side by side (cpu/grid/fft.h), of every instruction set, against the
  * sums that define them. */
-#include "cpu/cpu_fft.h"
+#include "cpu/grid/fft.h"
 
 #include <complex.h>
 #include <float.h>
@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cpu/cpu_tile.h"
+#include "cpu/tile/tile.h"
 #include "support/assert.h"
 
 static const int64_t lengths[] = {1, 2, 3, 4, 5, 8, 30, 36, 100};

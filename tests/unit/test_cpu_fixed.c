@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cpu/cpu_tile.h"
+#include "cpu/tile/tile.h"
 #include "support/assert.h"
 
 #define ROWS TILE_LANES

@@ -1,6 +1,6 @@
 /* Denormal numbers count as 0 where products are computed, with every instruction set, and nowhere
  * else. */
-#include "cpu/cpu_isa.h"
+#include "cpu/tile/isa.h"
 
 #include <float.h>
 #include <math.h>

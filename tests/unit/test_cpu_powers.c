@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "cpu/cpu_tile.h"
+#include "cpu/tile/tile.h"
 #include "support/assert.h"
 
 /* A panel of one feature and the sum of all against the row 0, in either type. */

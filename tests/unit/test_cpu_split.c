@@ -1,7 +1,7 @@
-/* Matern kernels as a sum of two (cpu_split.h): the parts, and where each of them ends. */
+/* Matern kernels as a sum of two (cpu/grid/split.h): the parts, and where each of them ends. */
 #include <math.h>
 
-#include "cpu/cpu_split.h"
+#include "cpu/grid/split.h"
 #include "support/assert.h"
 
 enum { INTERVALS = 20000, SPLITS = 6 };

@@ -1,5 +1,5 @@
 /* How many columns a product of points with themselves takes at a time. */
-#include "cpu/cpu_oracle.h"
+#include "cpu/oracle.h"
 #include "support/assert.h"
 
 static int64_t f32(int64_t n, int64_t cols)

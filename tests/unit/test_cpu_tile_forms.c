@@ -170,7 +170,7 @@ static double worst_at_limit(struct sample *t, const struct tile_isa *isa, bool 
 }
 
 /* As far from the origin as rows may be that take inner products, or products of pairs
- * (cpu/cpu_points.c): where features are equal their roundings are, too, and add up. */
+ * (cpu/points.c): where features are equal their roundings are, too, and add up. */
 static void check_at_limit(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};

@@ -1,7 +1,7 @@
 /* What plans count for products, against what the products ask for. */
 #include "plan/scratch.h"
 
-#include "cpu/cpu_oracle.h"
+#include "cpu/oracle.h"
 #include "engine_fixture.h"
 #include "plan/plan.h"
 #include "support/assert.h"

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cpu/cpu_tile.h"
+#include "cpu/tile/tile.h"
 #include "support/assert.h"
 
 #define D_MAX 20
