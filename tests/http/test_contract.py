@@ -81,7 +81,7 @@ def test_parameters_of_kernels(api):
             listed.setdefault(parameter["key"], []).append(parameter)
     assert set(kernel_schema()) == set(listed) | {"name", "bandwidth"}
     for key, parameters in listed.items():
-        [documented] = [s for s in kernel_schema()[key].get("oneOf", [kernel_schema()[key]]) if "type" in s]
+        [documented] = [s for s in kernel_schema()[key].get("oneOf", [kernel_schema()[key]]) if "const" not in s]
         for limit, widest in [("minimum", min), ("exclusiveMinimum", min), ("maximum", max)]:
             name = "exclusive_minimum" if limit == "exclusiveMinimum" else limit
             found = [p[name] for p in parameters if name in p]
@@ -322,3 +322,22 @@ def test_the_checker_knows_a_stamp():
     assert contract.is_stamp("2024-02-29T12:00:00.000Z")
     for wrong in ("2024-02-29T12:00:00Z", "2024-02-29 12:00:00.000Z", "2024-02-29T12:00:00.000+00:00"):
         assert not contract.is_stamp(wrong)
+
+
+def numbers_in(schema, path=""):
+    """(path, schema) of everything that is a number alone."""
+    if isinstance(schema, dict):
+        kind = schema.get("type")
+        if {"integer", "number"} & set(kind if isinstance(kind, list) else [str(kind)]):
+            yield path, schema
+    parts = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for key, part in parts:
+        yield from numbers_in(part, f"{path}/{key}")
+
+
+def test_numbers_are_wide():
+    """Generators of languages with narrow numbers make them 32 bits unless a format says more."""
+    for path, schema in numbers_in(contract.DOCUMENT):
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        if set(kinds) <= {"integer", "number", "null"}:
+            assert schema.get("format") == ("int64" if "integer" in kinds else "double"), path
