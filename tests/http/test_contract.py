@@ -341,3 +341,15 @@ def test_numbers_are_wide():
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         if set(kinds) <= {"integer", "number", "null"}:
             assert schema.get("format") == ("int64" if "integer" in kinds else "double"), path
+
+
+def keys_in(part):
+    if isinstance(part, dict):
+        yield from part
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from keys_in(inner)
+
+
+def test_no_text_became_a_key():
+    """As behind a comma in a text without quotes."""
+    assert [key for key in keys_in(contract.DOCUMENT["components"]) if " " in str(key)] == []
