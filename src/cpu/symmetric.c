@@ -23,7 +23,6 @@
 #define TOTALS_MAX (48L << 20) /* bytes beside a float32 Y */
 #define BLOCK_ROWS 2048        /* at most; what packing a panel costs is spread over them */
 #define BLOCKS 8               /* at least, rows permitting, so that threads are kept busy */
-#define DIAGONAL_PANELS 4      /* of a band on the diagonal */
 
 struct symmetric {
     const struct product *p;
@@ -106,40 +105,47 @@ size_t oracle__symmetric_scratch(const struct product *p)
 
 /* ---- one task ---- */
 
-/* A band with itself, panel by panel: the panel's own rows once, those after it for both. */
-static void triangle(const struct symmetric *s, int64_t first, int64_t end, double *totals,
+/* Each panel of a band with its own rows, once. */
+static void own_rows(const struct symmetric *s, int64_t first, int64_t end, double *totals,
                      struct buffers *b)
 {
+    b->band.apart = true;
     for (int64_t x = first; x < end; x += s->wide) {
         const int64_t next = min_i64(x + s->wide, end);
         const struct sweep_sums here = {.sums = totals + (x - first), .ld = s->block};
-        const struct sweep_sums after = {.sums = totals + (next - first), .ld = s->block};
-        b->band.apart = true;
-        sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
+        sweep_load(&s->sweep, TILE_ROWS, x, next, s->wide, &b->band);
         sweep_run(&s->sweep, TILE_ROWS, x, next, here, here, &b->band);
-        b->band.apart = false;
-        if (oracle__loads_apart(&s->p->o) && b->band.kept.values == NULL) {
-            sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
-        }
-        sweep_run(&s->sweep, TILE_BOTH, next, end, here, after, &b->band);
     }
+    b->band.apart = false;
 }
 
-/* A block with itself: narrow bands with themselves, and each with the rows after it. */
+/* The loaded band with itself: the panels before each one with its rows. */
+static void triangle(const struct symmetric *s, double *totals, struct buffers *b)
+{
+    const int64_t first = b->band.first, end = b->band.end;
+    const struct sweep_sums before = {.sums = totals, .ld = s->block};
+    for (int64_t z = first + s->wide; z < end; z += s->wide) {
+        const struct sweep_sums here = {.sums = totals + (z - first), .ld = s->block};
+        b->band.end = z;
+        sweep_run(&s->sweep, TILE_BOTH, z, min_i64(z + s->wide, end), before, here, &b->band);
+    }
+    b->band.end = end;
+}
+
+/* A block with itself: bands with themselves, and each with the rows after it. */
 static void diagonal_task(const struct symmetric *s, const struct symmetric_task *t,
                           struct buffers *b)
 {
-    const int64_t step = (int64_t)min_i64(s->sweep.panels, DIAGONAL_PANELS) * s->wide;
+    const int64_t step = (int64_t)s->sweep.panels * s->wide;
     for (int64_t x = t->first; x < t->end; x += step) {
         const int64_t next = min_i64(x + step, t->end);
         double *totals = b->x_totals + (x - t->first);
         const struct sweep_sums here = {.sums = totals, .ld = s->block};
         const struct sweep_sums after = {.sums = totals + (next - x), .ld = s->block};
-        triangle(s, x, next, totals, b);
-        if (next < t->end) {
-            sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
-            sweep_run(&s->sweep, TILE_BOTH, next, t->end, here, after, &b->band);
-        }
+        own_rows(s, x, next, totals, b);
+        sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
+        triangle(s, totals, b);
+        sweep_run(&s->sweep, TILE_BOTH, next, t->end, here, after, &b->band);
     }
 }
 
