@@ -3,6 +3,7 @@
 
     bench/plan.py --build build-rel --rows 15000 --features 18 --output bench/results/plan-15000.json
     bench/plan.py --build build-rel --grid --sample 150
+    bench/plan.py --build build-rel --targets 100,500 --cases pcg,cholesky,krill
 
 Starts a daemon with one training worker of one thread, whose processor seconds are what a plan's are compared with: a
 machine with other work makes jobs take longer, not dearer. Seconds are compared for the iterations that were done, as
@@ -23,6 +24,8 @@ import random
 import shlex
 import sys
 import tempfile
+
+import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "http"))
@@ -69,6 +72,7 @@ GRID = {
     "kernel": ("gaussian", "laplacian_l1", "matern52", "linear", "polynomial"),
     "features": (3, 18, 90),
     "rows": (3750, 15000),  # a fifth of them tests
+    "targets": (1, 100),
 }
 AXES = tuple(GRID)
 REFINED = ("pcg", "cholesky")  # solvers that have a mixed precision
@@ -104,7 +108,7 @@ def choices_of(args):
         axes = [GRID[axis] for axis in AXES]
     else:
         axes = [args.cases.split(","), args.precisions.split(","), args.kernels.split(","),
-                [int(d) for d in args.features.split(",")], [int(n) for n in args.rows.split(",")]]
+                *([int(size) for size in sizes.split(",")] for sizes in (args.features, args.rows, args.targets))]
     every = [choice for choice in itertools.product(*axes) if possible(choice)]
     chosen = sampled(every, args.sample, random.Random(args.seed)) if args.sample else every
     return sorted(chosen, key=lambda choice: choice[::-1][:2])  # a data set at a time
@@ -125,14 +129,25 @@ def planned_for(plan, iterations, plain):
     """Setup, iterations and finish; `plain`: as the machine's rates alone have them."""
     seconds = plan["seconds"]
     said = seconds["experience"] if plain else None
-    setup, each, finish = (seconds[phase] / (said[f"{phase}_factor"] if said else 1)
-                           for phase in ("setup", "iteration", "finish"))
-    return setup, each * iterations if seconds["iterations"] else 0, finish
+    seconds = {**seconds, "setup": seconds["setup"] - seconds["choice"]}  # without a time budget all of it is there
+    setup, choice, each, finish = (seconds[phase] / (said[f"{phase}_factor"] if said else 1)
+                                   for phase in ("setup", "choice", "iteration", "finish"))
+    return setup + choice, each * iterations if seconds["iterations"] else 0, finish
+
+
+def regression(features, rows, targets):
+    """Of several targets each is a wave in a direction of its own."""
+    X, y = data.regression(rows, features)
+    if targets == 1:
+        return X, y
+    rng = np.random.default_rng(1)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X, np.stack([np.sin(Z @ rng.normal(size=features) / np.sqrt(features)) for _ in range(targets)], axis=1)
 
 
 def run(api, dataset, choice):
-    case, precision, kernel, features, rows = choice
-    row = {"case": case, "precision": precision, "kernel": kernel, "features": features, "rows": rows}
+    case, precision, kernel = choice[:3]
+    row = dict(zip(AXES, choice))
     before = processor_seconds(api)
     job = api.create("plan", dataset, **spec_of(case, precision, kernel))
     job = api.wait(job["id"], timeout=3600)
@@ -158,7 +173,7 @@ def run(api, dataset, choice):
 
 
 def line_of(row):
-    name = f"{row['rows']:>6d} {row['features']:>3d} {row['kernel']:12s} {row['precision']:7s} {row['case']:20s}"
+    name = f"{row['rows']:>6d} {row['features']:>3d} {row['targets']:>3d} {row['kernel']:12s} {row['precision']:7s} {row['case']:20s}"
     if "error" in row:
         return f"{name} failed: {row['error']}"
     return (f"{name} {row['planned_bytes'] / 1e6:8.1f} MB planned, {row['peak_memory_bytes'] / 1e6:8.1f} used:"
@@ -186,8 +201,7 @@ def measure(args, api):
     rows, dataset = [], None
     for choice in choices_of(args):
         if dataset is None or dataset[1] != choice[3:]:
-            features, count = choice[3:]
-            dataset = api.upload_npz(*data.regression(count, features)), choice[3:]
+            dataset = api.upload_npz(*regression(*choice[3:])), choice[3:]
         rows.append(run(api, dataset[0], choice))
         print(line_of(rows[-1]), flush=True)
     return rows
@@ -198,6 +212,7 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--rows", default="5000", help="one number, or some with commas; likewise those below")
     parser.add_argument("--features", default="18")
+    parser.add_argument("--targets", default="1")
     parser.add_argument("--kernels", default="gaussian")
     parser.add_argument("--precisions", default="auto")
     parser.add_argument("--cases", default=",".join(CASES))
