@@ -15,7 +15,8 @@ static const double half_life = 128, lately = 16, steadiness = 5;
 static const double surprise_life = 8, calm = 2;
 
 /* What a record of another solver, … is worth. Centers and factors are chosen and built in the
- * setup; a certificate is nearly the same work after any solver. */
+ * setup; a certificate is nearly the same work after any solver, and a choice the same before it.
+ */
 static const double other_text[PLAN_PHASES][KIND_TEXTS] = {
     [PLAN_SETUP] = {[KIND_SOLVER] = 0.02,
                     [KIND_PRECONDITIONER] = 0.02,
@@ -35,6 +36,12 @@ static const double other_text[PLAN_PHASES][KIND_TEXTS] = {
                      [KIND_KERNEL] = 0.2,
                      [KIND_PRECISION] = 0.2,
                      [KIND_VERSION] = 0.3},
+    [PLAN_CHOICE] = {[KIND_SOLVER] = 1,
+                     [KIND_PRECONDITIONER] = 1,
+                     [KIND_SELECTOR] = 1,
+                     [KIND_KERNEL] = 0.2,
+                     [KIND_PRECISION] = 1,
+                     [KIND_VERSION] = 0.3},
 };
 static const double other_number[PLAN_PHASES][KIND_NUMBERS] = {
     [PLAN_SETUP] = {[KIND_OWN_MEMORY] = 0,
@@ -52,6 +59,11 @@ static const double other_number[PLAN_PHASES][KIND_NUMBERS] = {
                      [KIND_RESTRICTED] = 0.02,
                      [KIND_KEPT] = 0.5,
                      [KIND_SEARCHED] = 0.5},
+    [PLAN_CHOICE] = {[KIND_OWN_MEMORY] = 0,
+                     [KIND_THREADS] = 0.3,
+                     [KIND_RESTRICTED] = 0.5,
+                     [KIND_KEPT] = 1,
+                     [KIND_SEARCHED] = 0.3},
 };
 
 static void log_sizes(const struct experience_kind *k, double ret[KIND_SIZES])

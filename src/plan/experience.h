@@ -38,8 +38,9 @@
 #include "wire/reason.h"
 #include "wire/spec.h"
 
-/* Those of plan.seconds: setup, iteration, finish (plan.h). */
-enum plan_phase { PLAN_SETUP, PLAN_ITERATION, PLAN_FINISH, PLAN_PHASES };
+/* Those of plan.seconds (plan.h), the choice of what a job leaves open apart from the rest of its
+ * setup: other methods take as long to choose, and the time budget may cut it off. */
+enum plan_phase { PLAN_SETUP, PLAN_ITERATION, PLAN_FINISH, PLAN_CHOICE, PLAN_PHASES };
 
 /* What a job is, as far as its seconds go by it. */
 enum {
@@ -97,8 +98,9 @@ struct experience_factors experience_factors(const struct experience *e,
  * lacks something. */
 bool experience_kind_read(const struct job_spec *spec, const struct json *plan,
                           struct experience_kind *ret);
-/* Multiplies the plan's seconds with what experience says, and says so in `seconds.experience`; the
- * total is made anew, within the time budget. Nothing happens where the plan has no seconds or no
+/* Multiplies the plan's seconds with what experience says, and says so in `seconds.experience`;
+ * setup and total are made anew, within what the time budget leaves to the choice and to all.
+ * Nothing happens where the plan has no seconds or no
  * record weighs. */
 void experience_correct(const struct experience *e, const struct job_spec *spec, struct json *plan);
 /*
@@ -106,7 +108,7 @@ void experience_correct(const struct experience *e, const struct job_spec *spec,
  * nothing, for it did not run through in one attempt on the kind of device that it was planned for,
  * its plan has no seconds, or no phase was long enough. A job that its time budget ended tells of
  * its iterations alone: what it prepared may have been less than planned; so may a search within a
- * time budget, whose job's setup teaches nothing.
+ * time budget, whose job's setup teaches nothing. A choice that was cut off teaches nothing.
  */
 bool experience_record_make(const struct job_spec *spec, const struct json *plan,
                             const struct json *result, enum reason reason, const char *device,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/experience.h"
+#include "plan/rules.h"
 
 static const char *const text_keys[KIND_TEXTS] = {
     [KIND_SOLVER] = "solver",       [KIND_PRECONDITIONER] = "preconditioner",
@@ -19,12 +20,14 @@ static const char *const size_keys[KIND_SIZES] = {
     [KIND_TARGETS] = "targets", [KIND_RANK] = "rank",       [KIND_BLOCK] = "block_rows",
 };
 /* In a plan's `seconds` and in its `experience`, in a result's `phases`, in a record. */
-static const char *const planned_keys[PLAN_PHASES] = {"setup", "iteration", "finish"};
+static const char *const planned_keys[PLAN_PHASES] = {"setup", "iteration", "finish", "choice"};
 static const char *const factor_keys[PLAN_PHASES] = {"setup_factor", "iteration_factor",
-                                                     "finish_factor"};
-static const char *const used_keys[PLAN_PHASES] = {"setup_s", "iterations_s", "finish_s"};
+                                                     "finish_factor", "choice_factor"};
+static const char *const used_keys[PLAN_PHASES] = {"setup_s", "iterations_s", "finish_s",
+                                                   "choice_s"};
 static const char speed_key[] = "log2_speed";
-static const char *const log_keys[PLAN_PHASES] = {"log_setup", "log_iteration", "log_finish"};
+static const char *const log_keys[PLAN_PHASES] = {"log_setup", "log_iteration", "log_finish",
+                                                  "log_choice"};
 
 static double number_or_nan(const struct json *from, const char *key)
 {
@@ -89,15 +92,29 @@ bool experience_kind_read(const struct job_spec *spec, const struct json *plan,
 
 /* ---- correcting ---- */
 
-/* The three of a plan, as its formulas had them; false: there are none. */
-static bool uncorrected(const struct json *seconds, double ret[PLAN_PHASES])
+/* Of the choice, what is in the setup. */
+static double counted_choice(const struct job_spec *spec, double choice_s)
+{
+    return fmin(choice_s, rule_choice_limit(spec->stop.time_budget_s));
+}
+
+/* Those of a plan, as its formulas had them, setup without the choice; false: there are none. Plans
+ * of earlier versions have the choice within the rest. */
+static bool uncorrected(const struct job_spec *spec, const struct json *seconds,
+                        double ret[PLAN_PHASES])
 {
     const struct json *experience = json_get(seconds, "experience");
     const bool corrected = experience != NULL && json_type(experience) == JSON_OBJECT;
     bool whole = true;
+    double planned[PLAN_PHASES];
+    for (int p = 0; p < PLAN_PHASES; p++) {
+        const bool there = p != PLAN_CHOICE || json_get(seconds, planned_keys[p]) != NULL;
+        planned[p] = there ? number_or_nan(seconds, planned_keys[p]) : 0.0;
+    }
+    planned[PLAN_SETUP] -= counted_choice(spec, planned[PLAN_CHOICE]);
     for (int p = 0; p < PLAN_PHASES; p++) {
         const double factor = corrected ? number_or_nan(experience, factor_keys[p]) : 1.0;
-        ret[p] = number_or_nan(seconds, planned_keys[p]) / factor;
+        ret[p] = planned[p] > 0 ? planned[p] / factor : planned[p];
         whole = whole && isfinite(ret[p]) && ret[p] >= 0;
     }
     return whole;
@@ -118,7 +135,7 @@ void experience_correct(const struct experience *e, const struct job_spec *spec,
     const double iterations = number_or_nan(before, "iterations");
     struct experience_kind kind;
     double of[PLAN_PHASES];
-    if (!experience_kind_read(spec, plan, &kind) || !uncorrected(before, of)) {
+    if (!experience_kind_read(spec, plan, &kind) || !uncorrected(spec, before, of)) {
         return;
     }
     const struct experience_factors f = experience_factors(e, &kind);
@@ -128,6 +145,9 @@ void experience_correct(const struct experience *e, const struct job_spec *spec,
     struct json *seconds = json_set_object(plan, "seconds");
     for (int p = 0; p < PLAN_PHASES; p++) {
         of[p] *= f.of[p];
+    }
+    of[PLAN_SETUP] += counted_choice(spec, of[PLAN_CHOICE]);
+    for (int p = 0; p < PLAN_PHASES; p++) {
         json_set_number(seconds, planned_keys[p], of[p]);
     }
     const double work = of[PLAN_SETUP] + iterations * of[PLAN_ITERATION];
@@ -152,11 +172,22 @@ static double log_ratio(double planned, double used_s, double count)
 }
 
 /* Whether all that was planned of a phase was done, as far as one can tell. */
-static bool whole(const struct job_spec *spec, enum reason reason, int phase)
+static bool whole(const struct job_spec *spec, const struct json *phases, enum reason reason,
+                  int phase)
 {
+    if (phase == PLAN_CHOICE && json_bool(json_get(phases, "choice_cut_off"))) {
+        return false;
+    }
     const bool limited = spec->search.wanted && isfinite(spec->stop.time_budget_s);
     return phase == PLAN_ITERATION ||
            (reason != REASON_TIME_BUDGET && !(phase == PLAN_SETUP && limited));
+}
+
+/* The setup without the choice. */
+static double used_seconds(const struct json *phases, int phase)
+{
+    const double used = number_or_nan(phases, used_keys[phase]);
+    return phase == PLAN_SETUP ? used - number_or_nan(phases, used_keys[PLAN_CHOICE]) : used;
 }
 
 bool experience_record_make(const struct job_spec *spec, const struct json *plan,
@@ -167,16 +198,16 @@ bool experience_record_make(const struct job_spec *spec, const struct json *plan
     double planned[PLAN_PHASES];
     if (json_type(grid) == JSON_ARRAY || !reason_gives_model(reason) ||
         !experience_kind_read(spec, plan, &ret->kind) || !as_planned(&ret->kind, device) ||
-        !uncorrected(json_get(plan, "seconds"), planned)) {
+        !uncorrected(spec, json_get(plan, "seconds"), planned)) {
         return false;
     }
     bool teaches = false;
     for (int p = 0; p < PLAN_PHASES; p++) {
         const bool iterations = p == PLAN_ITERATION;
-        const double used = number_or_nan(phases, used_keys[p]);
+        const double used = used_seconds(phases, p);
         const double count = iterations ? number_or_nan(result, "iterations") : 1.0;
         ret->log_ratio[p] =
-            whole(spec, reason, p) ? log_ratio(planned[p], used, count) : (double)NAN;
+            whole(spec, phases, reason, p) ? log_ratio(planned[p], used, count) : (double)NAN;
         teaches = teaches || !isnan(ret->log_ratio[p]);
     }
     return teaches;

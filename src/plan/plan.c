@@ -428,7 +428,7 @@ static void take_seconds(struct planning *g)
 {
     struct plan *p = g->plan;
     const struct plan_rates *r = &g->machine->rates;
-    p->setup_s = p->iteration_s = p->finish_s = p->total_s = NAN;
+    p->setup_s = p->choice_s = p->iteration_s = p->finish_s = p->total_s = NAN;
     if (r->bytes > 0 && r->values_f32 > 0 && r->values_f64 > 0 && r->multiply_adds_f32 > 0 &&
         r->multiply_adds_f64 > 0) {
         if (!g->machine->own_memory) {
@@ -437,9 +437,9 @@ static void take_seconds(struct planning *g)
         }
         const double metrics = g->m > 0 ? metrics_share : 0;
         /* The clock ends a choice that takes too much of the budget. */
-        p->setup_s =
-            plan__seconds(&g->setup, r) +
-            fmin(plan__seconds(&g->choice, r), RULE_CHOICE_SHARE * g->spec->stop.time_budget_s);
+        p->choice_s = plan__seconds(&g->choice, r);
+        p->setup_s = plan__seconds(&g->setup, r) +
+                     fmin(p->choice_s, rule_choice_limit(g->spec->stop.time_budget_s));
         p->iteration_s = (1.0 + metrics) * plan__seconds(&g->iteration, r);
         p->finish_s = plan__seconds(&g->finish, r);
         const double steps = (double)p->iterations * p->iteration_s;

@@ -54,6 +54,8 @@ struct plan {
     const char *moment;  /* of the peak: "loading", "search", "centers", "solving", "certifying" */
     /* Seconds, as the machine's rates have them (experience.h corrects them); NaN: not known. */
     double setup_s, iteration_s, finish_s;
+    double choice_s;    /* of what the job leaves open, to its end: what the time budget cuts off is
+                           not in setup_s */
     int64_t iterations; /* the limit; 0: a direct method */
     double total_s;     /* to that limit, at most the time budget */
 };

@@ -49,6 +49,7 @@ static void set_seconds(const struct plan *p, struct json *to)
     }
     struct json *s = json_set_object(to, "seconds");
     json_set_number(s, "setup", p->setup_s);
+    json_set_number(s, "choice", p->choice_s);
     json_set_number(s, "iteration", p->iteration_s);
     json_set_number(s, "finish", p->finish_s);
     json_set_int(s, "iterations", p->iterations);

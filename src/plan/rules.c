@@ -229,6 +229,11 @@ int64_t rule_choice_rows(int64_t n, double time_budget_s)
     return rows < FEWEST ? 0 : rows;
 }
 
+double rule_choice_limit(double time_budget_s)
+{
+    return RULE_CHOICE_SHARE * time_budget_s;
+}
+
 int64_t rule_choice_held(int64_t n, int64_t fitted, int64_t width, int times)
 {
     enum { TIMES_LEAST = 2, FUNCTION = 20 }; /* a kernel's, in multiplications */

@@ -112,6 +112,7 @@ int64_t rule_choice_first(int64_t n, double time_budget_s);
 int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budget_s);
 /* The most of a time budget that all of this may take, by the clock. */
 #define RULE_CHOICE_SHARE 0.25
+double rule_choice_limit(double time_budget_s);
 /* And of these pairs the best ones, so many, and the best one of each kernel, once more on a larger
  * sample, fitted on rule_choice_rows rows: an eighth of the n training rows, at most 3,000, and no
  * more than those whose factors are reckoned to take a tenth of the time budget (RULE_SEARCH_RATE);

@@ -114,7 +114,9 @@ static void test_a_choice_is_cut_off(void **state)
     assert_true(model);
     assert_true(r.seconds < 40);
     assert_contains(s.messages.data,
-                    "warning: The choice of what the job leaves open was cut off after 9 fits");
+                    "warning: The choice of what the job leaves open was cut off after 8 fits");
+    assert_true(r.phases.choice_cut_off);
+    assert_close(r.phases.choice_s, 10, 0.2); /* a second each time that somebody asks for it */
     forget(&s);
 }
 

@@ -17,11 +17,12 @@ static struct experience_kind pcg(void)
     };
 }
 
+/* The choice took as much longer as the rest of the setup. */
 static struct experience_record record(const struct experience_kind *kind, double setup,
                                        double iteration, double finish)
 {
-    return (struct experience_record){.kind = *kind,
-                                      .log_ratio = {log(setup), log(iteration), log(finish)}};
+    return (struct experience_record){
+        .kind = *kind, .log_ratio = {log(setup), log(iteration), log(finish), log(setup)}};
 }
 
 static struct experience *with(const struct experience_record *r, int times)
@@ -98,6 +99,7 @@ static void test_choices(void **state)
     assert_close(f.of[PLAN_SETUP], pow(3.0, (0.02 + lately) / 0.17), 1e-12);
     assert_close(f.of[PLAN_ITERATION], pow(0.5, (0.02 + lately) / 0.17), 1e-12);
     assert_close(f.of[PLAN_FINISH], pow(2.0, (0.3 + lately) / 0.45), 1e-12);
+    assert_close(f.of[PLAN_CHOICE], pow(3.0, (1 + lately) / 1.15), 1e-12); /* the same work */
 
     kind = pcg();
     snprintf(kind.texts[KIND_KERNEL], KIND_TEXT_SIZE, "matern52");
@@ -253,7 +255,8 @@ struct planned {
     struct json *plan;
 };
 
-static struct planned plan_job(const char *fields, bool own_memory)
+/* On a machine that is `slow` times as slow as usual. */
+static struct planned plan_slow_job(const char *fields, bool own_memory, double slow)
 {
     struct dataset_info info = fixture_info(20000, 6, 0);
     const struct plan_machine machine = {
@@ -263,7 +266,7 @@ static struct planned plan_job(const char *fields, bool own_memory)
         .free_bytes = 4000000000,
         .device_bytes = own_memory ? 4000000000 : 0,
         .base_bytes = 10000000,
-        .rates = {2e9, 1e9, 4e10, 2e10, 2e10},
+        .rates = {2e9 / slow, 1e9 / slow, 4e10 / slow, 2e10 / slow, 2e10 / slow},
     };
     struct planned p = {.spec = fixture_spec_read(fields)};
     const struct plan_data data = {.train = &info};
@@ -273,6 +276,11 @@ static struct planned plan_job(const char *fields, bool own_memory)
     assert_non_null(p.plan);
     dataset_info_deinit(&info);
     return p;
+}
+
+static struct planned plan_job(const char *fields, bool own_memory)
+{
+    return plan_slow_job(fields, own_memory, 1.0);
 }
 
 static void planned_deinit(struct planned *p)
@@ -294,6 +302,7 @@ static struct json *result_of(double setup_s, double iterations_s, int64_t itera
     struct json *j = json_new_object();
     struct json *phases = json_set_object(j, "phases");
     json_set_number(phases, "setup_s", setup_s);
+    json_set_number(phases, "choice_s", 0.0);
     json_set_number(phases, "iterations_s", iterations_s);
     json_set_number(phases, "finish_s", finish_s);
     json_set_int(j, "iterations", iterations);
@@ -311,9 +320,9 @@ static bool learn(const struct planned *p, enum reason reason, const char *devic
     return teaches;
 }
 
-#define SEARCHED                                                                                   \
-    "'solver':'pcg','kernel':'gaussian','regularization':'auto','stop':{'max_iterations':100"
-#define PCG "'solver':'pcg','kernel':'gaussian','stop':{'max_iterations':100}"
+#define KERNEL "'kernel':{'name':'gaussian','bandwidth':2}" /* nothing to choose */
+#define SEARCHED "'solver':'pcg'," KERNEL ",'regularization':'auto','stop':{'max_iterations':100"
+#define PCG "'solver':'pcg'," KERNEL ",'stop':{'max_iterations':100}"
 
 /* A job teaches the plan of the next one like it, and that one, corrected, teaches the same. */
 static void test_a_plan_learns(void **state)
@@ -355,6 +364,111 @@ static void test_a_plan_learns(void **state)
     mem_free(e);
     planned_deinit(&first);
     planned_deinit(&next);
+}
+
+/* ---- what the job leaves open ---- */
+
+#define OPEN                                                                                       \
+    "'solver':'pcg','kernel':'auto','regularization':1e-6,"                                        \
+    "'stop':{'max_iterations':100,'time_budget_s':20}"
+static const double limit = 5; /* of the choice: a quarter of the budget */
+
+static double rest_of(const struct planned *p)
+{
+    return seconds(p, "setup") - fmin(seconds(p, "choice"), limit);
+}
+
+/* All takes so many times as long as the formulas say, as one job has told. */
+static double correct_all(double times, const struct planned *p)
+{
+    struct experience_kind kind;
+    assert_true(experience_kind_read(p->spec, p->plan, &kind));
+    const struct experience_record r = record(&kind, times, times, times);
+    struct experience *e = with(&r, 1);
+    const double factor = experience_factors(e, &kind).of[PLAN_CHOICE];
+    experience_correct(e, p->spec, p->plan);
+    experience_correct(e, p->spec, p->plan); /* nothing is multiplied twice */
+    mem_free(e);
+    return factor;
+}
+
+/* The choice ends at its limit, whether experience brings it there or it was there before. */
+static void test_a_choice_ends_at_its_limit(void **state)
+{
+    (void)state;
+    for (int slow = 1; slow <= 4; slow += 3) {
+        struct planned p = plan_slow_job(OPEN, false, slow);
+        const double choice = seconds(&p, "choice"), rest = rest_of(&p);
+        assert_true(slow == 1 ? choice < limit : choice > limit);
+        assert_close(seconds(&p, "setup"), fmin(choice, limit) + rest, 1e-12);
+        const double factor = correct_all(3.0, &p);
+        assert_close(seconds(&p, "choice"), factor * choice, 1e-9);
+        assert_close(seconds(&p, "setup"), limit + factor * rest, 1e-9);
+        planned_deinit(&p);
+    }
+}
+
+/* A machine that takes a third of the time chooses to the end where the plan alone had no time. */
+static void test_a_choice_within_its_limit(void **state)
+{
+    (void)state;
+    struct planned p = plan_slow_job(OPEN, false, 4);
+    const double choice = seconds(&p, "choice"), rest = rest_of(&p);
+    const double factor = correct_all(1.0 / 3.0, &p);
+    assert_true(factor * choice < limit);
+    assert_close(seconds(&p, "setup"), factor * (choice + rest), 1e-9);
+    planned_deinit(&p);
+}
+
+static void learn_choice(const struct planned *p, double choice_s, double rest_s, bool cut_off,
+                         struct experience_record *ret)
+{
+    struct json *result = result_of(choice_s + rest_s, 1, 1, 0.04);
+    struct json *phases = json_set_object(result, "phases");
+    json_set_number(phases, "setup_s", choice_s + rest_s);
+    json_set_number(phases, "choice_s", choice_s);
+    json_set(phases, "choice_cut_off", json_new_bool(cut_off));
+    assert_true(experience_record_make(p->spec, p->plan, result, REASON_CONVERGED, "cpu", ret));
+    json_free(result);
+}
+
+/* What was cut off says nothing of how long it would have taken, and the rest is its own. */
+static void test_a_choice_teaches_apart(void **state)
+{
+    (void)state;
+    struct planned p = plan_slow_job(OPEN, false, 4);
+    const double rest = rest_of(&p), choice = seconds(&p, "choice");
+    struct experience_record r;
+    learn_choice(&p, 5.1, 2 * rest, true, &r);
+    assert_true(isnan(r.log_ratio[PLAN_CHOICE]));
+    assert_close(r.log_ratio[PLAN_SETUP], log(2.0), 1e-9);
+    learn_choice(&p, choice / 4, 2 * rest, false, &r);
+    assert_close(r.log_ratio[PLAN_CHOICE], log(0.25), 1e-9);
+    assert_close(r.log_ratio[PLAN_SETUP], log(2.0), 1e-9);
+
+    struct experience *e = with(&r, 1);
+    experience_correct(e, p.spec, p.plan);
+    struct experience_record again;
+    learn_choice(&p, choice / 4, 2 * rest, false, &again);
+    assert_close(again.log_ratio[PLAN_CHOICE], log(0.25), 1e-9);
+    assert_close(again.log_ratio[PLAN_SETUP], log(2.0), 1e-9);
+    mem_free(e);
+    planned_deinit(&p);
+}
+
+/* A plan of an earlier version does not tell its choice from the rest. */
+static void test_an_earlier_plan_has_no_choice(void **state)
+{
+    (void)state;
+    struct planned p = plan_job(PCG, false);
+    struct json *plain = json_copy(json_get(p.plan, "seconds"));
+    json_remove(plain, "choice");
+    json_set(p.plan, "seconds", plain);
+    struct experience_record r;
+    assert_true(learn(&p, REASON_CONVERGED, "cpu", &r));
+    assert_close(r.log_ratio[PLAN_SETUP], log(2.0), 1e-12);
+    assert_true(isnan(r.log_ratio[PLAN_CHOICE]));
+    planned_deinit(&p);
 }
 
 /* The budget may have made the search smaller than planned: its setup teaches nothing. */
@@ -449,6 +563,8 @@ static void test_records_are_written_and_read(void **state)
     json_set_number(j, "log2_speed", 33);
     assert_true(experience_record_read(j, &back));
     json_set_string(j, "log_finish", "x");
+    assert_true(experience_record_read(j, &back));
+    json_remove(j, "log_choice"); /* as earlier versions wrote them */
     assert_false(experience_record_read(j, &back));
     json_free(j);
     j = json_new_array();
@@ -461,7 +577,10 @@ TEST_MAIN(cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_the_same_j
           cmocka_unit_test(test_a_busy_machine), cmocka_unit_test(test_choices),
           cmocka_unit_test(test_others_do_not_outvote), cmocka_unit_test(test_newer_ones),
           cmocka_unit_test(test_load_that_comes_and_goes), cmocka_unit_test(test_bounds),
-          cmocka_unit_test(test_a_plan_learns),
+          cmocka_unit_test(test_a_plan_learns), cmocka_unit_test(test_a_choice_ends_at_its_limit),
+          cmocka_unit_test(test_a_choice_within_its_limit),
+          cmocka_unit_test(test_a_choice_teaches_apart),
+          cmocka_unit_test(test_an_earlier_plan_has_no_choice),
           cmocka_unit_test(test_a_search_in_limited_time_teaches_no_setup),
           cmocka_unit_test(test_the_time_budget_bounds_what_is_learned),
           cmocka_unit_test(test_what_teaches_nothing),

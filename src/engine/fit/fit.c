@@ -279,6 +279,14 @@ static void drop_extreme_variances(struct fit *f)
     }
 }
 
+static int choose_timed(struct fit *f, struct err *err)
+{
+    const double began = f->control->now(f->control->context);
+    const int r = fit__choose_kernel(f, err);
+    f->choice_s = f->control->now(f->control->context) - began;
+    return r;
+}
+
 static int run(struct fit *f, const struct fit_input *in, struct model **ret, struct err *err)
 {
     fit__show_phase(f, "loading");
@@ -293,7 +301,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
     fit__show_phase(f, "kernel");
     r = fit__stop_here(f, err);
     if (r == 0) {
-        r = fit__choose_kernel(f, err);
+        r = choose_timed(f, err);
     }
     if (r == 0) {
         r = fit__search(f, in->centers, err);
@@ -363,10 +371,12 @@ static struct fit_phases phases_of(const struct fit *f, double seconds, double n
 {
     const struct solve_outcome *o = &f->result.outcome;
     if (o->earlier_s > 0) {
-        return (struct fit_phases){NAN, NAN, NAN};
+        return (struct fit_phases){.setup_s = NAN};
     }
     const double after = isnan(f->solved) ? 0.0 : now - f->solved, finish = o->finish_s + after;
     return (struct fit_phases){.setup_s = fmax(seconds - o->iterations_s - finish, 0.0),
+                               .choice_s = f->choice_s,
+                               .choice_cut_off = f->chosen.late,
                                .iterations_s = o->iterations_s,
                                .finish_s = finish};
 }

@@ -10,9 +10,12 @@
 #include "engine/solve/solve.h"
 #include "wire/spec.h"
 
-/* Seconds of a fit; they add up to all of it. The same three are those of its plan (plan.h). */
+/* Seconds of a fit; setup, iterations and finish add up to all of it. They are those of its plan
+ * (plan.h). */
 struct fit_phases {
     double setup_s;      /* all until the first iteration; of a direct method all of its work */
+    double choice_s;     /* of these, the choice of kernel and bandwidth */
+    bool choice_cut_off; /* by the time budget */
     double iterations_s; /* all of them, with metrics and checkpoints on the way; or 0 */
     double finish_s;     /* certificate, metrics, model */
 };

@@ -39,6 +39,7 @@ struct fit {
     struct checkpoint_record earlier; /* where it does, what an attempt before had come to */
     bool paused;                      /* asked to, before the solve */
     bool spent;                       /* the time budget was, before the solve */
+    double choice_s;                  /* that the choice of the kernel took */
     double told;                      /* when a phase before the solve last was */
     double solved;                    /* when the solve had ended; NaN: it did not begin */
     char problem[SHA256_HEX_SIZE];

@@ -11,6 +11,8 @@ static void set_phases(const struct fit_phases *p, struct json *to)
     }
     struct json *phases = json_set_object(to, "phases");
     json_set_number(phases, "setup_s", p->setup_s);
+    json_set_number(phases, "choice_s", p->choice_s);
+    json_set(phases, "choice_cut_off", json_new_bool(p->choice_cut_off));
     json_set_number(phases, "iterations_s", p->iterations_s);
     json_set_number(phases, "finish_s", p->finish_s);
 }

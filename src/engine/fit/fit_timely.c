@@ -27,7 +27,7 @@ double fit__elapsed(const struct fit *f)
 bool fit__late(void *context)
 {
     const struct fit *f = context;
-    return fit__elapsed(f) >= RULE_CHOICE_SHARE * f->spec->stop.time_budget_s;
+    return fit__elapsed(f) >= rule_choice_limit(f->spec->stop.time_budget_s);
 }
 
 /* Whether the clock decides: not against what an earlier attempt has begun and this one goes on
