@@ -254,7 +254,8 @@ static void try_kernels(struct planning *g, struct plan_moment *at, double fitte
     const double bytes = 8.0 * (fitted * fitted + stored * numbers);
     at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
     at->parts[PLAN_LIBRARY] = fmax(at->parts[PLAN_LIBRARY], plan__library(g, fitted));
-    plan__dense(&g->choice, folds * fits * pow(fitted, 3) / 6.0, DTYPE_F64);
+    plan__dense(&g->choice, folds * fits * fitted * fitted * (fitted / 6.0 + g->t - 1.0),
+                DTYPE_F64);
     plan__values(g, &g->choice, folds * fits * fitted * rows, DTYPE_F64, 1);
 }
 
@@ -340,7 +341,7 @@ static void search_full(struct planning *g, double n, double bandwidths, double 
     if (spec->folds > 0) {
         plan__dense(&g->setup, bandwidths * ridges * n * n * n / (double)spec->folds, DTYPE_F64);
     }
-    plan__values(g, &g->setup, bandwidths * n * n, DTYPE_F64, 1);
+    plan__evaluated(g, &g->setup, bandwidths * n * n, DTYPE_F64);
 }
 
 /* engine/search/center_path.h; what a bandwidth's left-out predictions take stays. */
@@ -358,7 +359,7 @@ static void search_on_centers(struct planning *g, const struct rule_search *size
     plan__moment(g, &at, "search");
     plan__dense(&g->setup, bandwidths * (2.5 * n * m * m + 3.0 * m * m * m), DTYPE_F64);
     plan__dense(&g->setup, bandwidths * ridges * n * m * (1.0 + t), DTYPE_F64);
-    plan__values(g, &g->setup, 2.0 * bandwidths * n * m, DTYPE_F64, 1);
+    plan__evaluated(g, &g->setup, 2.0 * bandwidths * n * m, DTYPE_F64);
 }
 
 static void search(struct planning *g)

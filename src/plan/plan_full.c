@@ -124,9 +124,11 @@ static void cholesky(struct planning *g)
     plan__dense(&g->setup, by_blocks(n, type) * n * n * n / 6.0, type);
     if (refined) {
         plan__values(g, &g->setup, refinement_products * n * n, DTYPE_F64, 2);
-        g->setup.read += refinement_products * number * n * n;
+        plan__multiplied(g, &g->setup, refinement_products * n * n, type);
     }
-    g->setup.read += number * n * n * fmin(g->t, 4.0);
+    const double singles = fmin(g->t, 4.0); /* which read the factor each for itself */
+    g->setup.read += number * n * n * singles;
+    plan__dense(&g->setup, n * n * (g->t - singles), type);
     solve_and_certify(g, &at);
 }
 
@@ -191,7 +193,7 @@ static void make_lowrank(struct planning *g, double k)
 {
     const double n = g->n;
     if (strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0) {
-        plan__values(g, &g->setup, n * n, g->points, 1);
+        plan__evaluated(g, &g->setup, n * n, g->points);
         plan__dense(&g->setup, n * n * k + tall_cost * n * k * k, g->vectors);
         plan__dense(&g->setup, n * k * k, DTYPE_F64);
         g->setup.seconds += 2e-8 * n * k + 6e-9 * n * n; /* random numbers; values written, read */
@@ -300,7 +302,9 @@ static void pcg(struct planning *g)
     const double products = mixed ? 1.0 : 1.0 + 1.0 / every;
     plan__values(g, &g->iteration, products * computed * n * n, g->points, 2);
     plan__values(g, &g->iteration, mixed ? n * n / refined_every : 0, DTYPE_F64, 2);
-    g->iteration.read += products * read + 2.0 * g->vector * n * columns + 16.0 * g->vector * n * t;
+    g->iteration.read += products * read + 16.0 * g->vector * n * t;
+    plan__multiplied(g, &g->iteration, 2.0 * n * columns, g->vectors);
+    plan__further(g, &g->iteration, products * (1.0 - computed) * n * n, g->points);
     plan__values(g, &g->finish, mixed ? n * n : 0, DTYPE_F64, 2); /* the last residual */
     solve_and_certify(g, &at);
 }
@@ -406,6 +410,7 @@ static void blocks(struct planning *g)
     } else {
         plan__dense(built, b * b * r + 2.0 * b * r * r, g->vectors);
     }
+    plan__dense(&g->iteration, (exact ? b * b : 2.0 * b * r) * (t - 1.0), DTYPE_F64);
     built->read += sketch ? v * b * b * (double)powers : 0;
     /* The first version sweeps over all blocks; the second tries four where it measures mu. */
     const double swept = two ? tried_rows(g, b) : n;
@@ -455,7 +460,8 @@ static void eigenpro2(struct planning *g)
     const double rows = fmin(fmax(own, 4194304.0 / n), n);
     plan__values(g, &g->iteration, rows * (n - s), g->points, 1);
     plan__stored(g, &g->iteration, rows * s, g->points, v);
-    g->iteration.read += 2.0 * v * s * q * t * rows / own;
+    plan__multiplied(g, &g->iteration, 2.0 * s * q * rows / own, g->vectors);
+    plan__dense(&g->iteration, 2.0 * rows * s * (t - 1.0), g->vectors);
     /* The true residual, once in so many epochs. */
     const double every = (double)param_int(&g->params, "residual_every");
     plan__values(g, &g->iteration, rows * n / every, g->points, 1);

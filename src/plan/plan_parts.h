@@ -57,21 +57,31 @@ void plan__restricted(struct planning *g); /* plan_restricted.c */
 
 /* ---- plan_work.c: what the backend's operations cost (engine/backend.h) ---- */
 
-/* Kernel values that stay in registers: `used` times each, 1 or 2. */
+/* Kernel values that stay in registers, in products with a vector a target: `used` times each, 1 or
+ * 2. */
 void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
                   int used);
+/* What targets beside the first cost where values are read that were kept. */
+void plan__further(const struct planning *g, struct plan_work *w, double uses, enum dtype dtype);
+/* Values of which something is made that is not as wide as the targets are many. */
+void plan__evaluated(const struct planning *g, struct plan_work *w, double values,
+                     enum dtype dtype);
 /* Kernel values that are written down, as numbers of so many bytes ("kblock"). */
 void plan__stored(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
                   double number);
 /* A product with the values between rows and centers and one with their transpose ("kmtkv"). */
-void plan__normal(const struct planning *g, struct plan_work *w, double values);
+void plan__normal(const struct planning *g, struct plan_work *w, double values, enum dtype dtype);
+/* A matrix of so many numbers, times a vector a target: a single one takes as long as reading it.
+ */
+void plan__multiplied(const struct planning *g, struct plan_work *w, double numbers,
+                      enum dtype dtype);
 /* Multiply-adds of large products. */
 void plan__dense(struct plan_work *w, double multiply_adds, enum dtype dtype);
-/* A triangular factor of n columns, and solves with it: of many right-hand sides, and of single
- * ones, which read it. */
+/* A triangular factor of n columns, and solves with it: of many right-hand sides, and of one a
+ * target, so many times, of which a single one reads it. */
 void plan__factor(struct plan_work *w, double n, enum dtype dtype);
 void plan__solve(struct plan_work *w, double n, double sides, enum dtype dtype);
-void plan__substitute(struct plan_work *w, double n, double times);
+void plan__substitute(const struct planning *g, struct plan_work *w, double n, double times);
 /* Eigenvectors of n rows. */
 void plan__eigen(struct plan_work *w, double n);
 /* Numbers of memory that the system gives as they are written for the first time. */

@@ -10,6 +10,9 @@
 
 #define MIB 1048576.0
 
+/* Of a number of a row that is read and prepared. */
+static const double row_number_s = 6e-9;
+
 static double tile_rows(const struct planning *g, double n, double t)
 {
     return fmin((double)rule_tile_rows((int64_t)g->d, (int64_t)t, (int64_t)g->centers), n);
@@ -77,7 +80,7 @@ static struct plan_moment uploaded(const struct planning *g)
 /* A pass over the rows evaluates each value once and uses it twice. */
 static void pass(struct planning *g, struct plan_work *w, double passes)
 {
-    plan__normal(g, w, passes * g->n * g->centers);
+    plan__normal(g, w, passes * g->n * g->centers, g->points);
 }
 
 /* A product with the centers' own matrix, in float64. */
@@ -93,6 +96,24 @@ static void core_factor(struct planning *g)
     plan__factor(&g->setup, g->centers, DTYPE_F64);
 }
 
+/* One pass has every target twice: residual, and right-hand side. Solves with the centers' factor
+ * for both, and once more for its own residual. */
+static void certificate(struct planning *g, bool whitened)
+{
+    const double m = g->centers, t = g->t;
+    g->finish.seconds += row_number_s * g->n * (g->d + 2.0 * t);
+    g->t = 2.0 * t;
+    plan__normal(g, &g->finish, g->n * m, DTYPE_F64);
+    g->t = t;
+    core(g, &g->finish, whitened ? 2.0 : 1.0);
+    if (whitened) {
+        plan__stored(g, &g->finish, m * m, DTYPE_F64, 8.0);
+        plan__factor(&g->finish, m, DTYPE_F64);
+        plan__substitute(g, &g->finish, m, 3.0);
+        plan__multiplied(g, &g->finish, m * m, DTYPE_F64);
+    }
+}
+
 /* The certificate is in float64, of tiles that are read again; then the test rows pass, in the
  * vectors' type. */
 static void certify(struct planning *g, const struct plan_moment *at)
@@ -101,19 +122,13 @@ static void certify(struct planning *g, const struct plan_moment *at)
     const double m = g->centers;
     const bool wide = g->vector > 4.0;
     const double tested = tile_bytes(g, g->m, 0, wide ? 8.0 : g->point + g->halves);
-    const double certificate =
-        tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld + 32.0 * m * g->t;
+    const double twice = tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld + 32.0 * m * g->t;
     const bool whitened = rule_whitens((int64_t)g->n, (int64_t)m);
     const double factor = whitened ? 8.0 * m * m : 0;
-    certifying.parts[PLAN_OTHER] += fmax(certificate + factor, tested);
+    certifying.parts[PLAN_OTHER] += fmax(twice + factor, tested);
     plan__moment(g, at, "solving");
     plan__moment(g, &certifying, "certifying");
-    plan__values(g, &g->finish, 2.0 * g->n * m, DTYPE_F64, 2);
-    core(g, &g->finish, 1.0);
-    if (whitened) {
-        plan__stored(g, &g->finish, m * m, DTYPE_F64, 8.0);
-        plan__factor(&g->finish, m, DTYPE_F64);
-    }
+    certificate(g, whitened);
     plan__values(g, &g->finish, g->m * m, wide ? DTYPE_F64 : g->points, 1);
 }
 
@@ -135,7 +150,7 @@ static void conjugate(struct planning *g, struct plan_moment *at, double triangl
     pass(g, &g->iteration, 1.0);
     if (triangles > 0) {
         at->parts[PLAN_VECTORS] += 8.0 * (m + fmin(m, MULTIPLY_ROWS)) * t;
-        plan__substitute(&g->iteration, m, triangles);
+        plan__substitute(g, &g->iteration, m, triangles);
         g->iteration.read += 4.0 * m * m;
         plan__dense(&g->iteration, m * m * t / 2.0, DTYPE_F64);
     } else {
@@ -286,7 +301,7 @@ static void kmcg_restricted(struct planning *g)
 static void sketch(struct planning *g, double d, double parts, struct rule_sketch signs)
 {
     const double m = g->centers, tiles = ceil(g->n / tile_rows(g, g->n, g->t));
-    plan__values(g, &g->setup, parts * g->n * m, g->points, 1);
+    plan__evaluated(g, &g->setup, parts * g->n * m, g->points);
     g->setup.written +=
         (g->machine->own_memory ? 4.0 * signs.block : 4.0) * signs.copies * g->n * m;
     g->setup.written += 8.0 * tiles * d * m;
@@ -321,16 +336,14 @@ static void krill(struct planning *g)
 
 /* ---- stochastic methods ---- */
 
-/* Of a row that is read and prepared for its batch. */
-static const double row_number_s = 6e-9;
-
 /* So many steps on a batch each take the centers' matrix, and P^-1, which other work has driven
  * from the caches. */
 static void batches(struct planning *g, struct plan_work *w, double count, double r, bool exact)
 {
     core(g, w, count);
     w->seconds += row_number_s * g->n * g->d;
-    w->read += count * 8.0 * (exact ? g->centers * g->centers : 2.0 * g->centers * r);
+    const double numbers = exact ? g->centers * g->centers : 2.0 * g->centers * r;
+    plan__multiplied(g, w, count * numbers, DTYPE_F64);
 }
 
 /* The damping is found by a race: for each of about four, the smoothness of batches of b rows by
@@ -338,10 +351,14 @@ static void batches(struct planning *g, struct plan_work *w, double count, doubl
 static void race(struct planning *g, double b, double r, bool exact)
 {
     enum { CANDIDATES = 4, BATCHES = 4, EPOCHS = 4, SCORING = 2 };
-    const double powers = (double)param_int(&g->params, "power_iterations");
-    const double steps = CANDIDATES * BATCHES * (powers + EPOCHS) + CANDIDATES * SCORING;
-    plan__normal(g, &g->setup, steps * b * g->centers);
+    const double powers = CANDIDATES * BATCHES * (double)param_int(&g->params, "power_iterations");
+    const double steps = CANDIDATES * (BATCHES * EPOCHS + SCORING), t = g->t;
+    plan__normal(g, &g->setup, steps * b * g->centers, g->points);
     batches(g, &g->setup, steps, r, exact);
+    g->t = 1;
+    plan__normal(g, &g->setup, powers * b * g->centers, g->points);
+    batches(g, &g->setup, powers, r, exact);
+    g->t = t;
     for (int i = 0; i < CANDIDATES; i++) {
         plan__factor(&g->setup, r, DTYPE_F64);
     }
@@ -457,7 +474,10 @@ static void eigenpro34(struct planning *g)
     pass(g, &g->iteration, eigenpro_passes(g) + (delayed ? 0.75 : 0.25));
     plan__stored(g, &g->iteration, n * m, g->points, number);
     const double projections = delayed ? ceil(n / window) : ceil(n / b);
-    g->iteration.read += projections * (exact ? 2.0 * 4.0 * m * m : 0) + ceil(n / b) * 8.0 * c * q;
+    plan__multiplied(g, &g->iteration, projections * (exact ? m * m : 0), DTYPE_F64);
+    plan__multiplied(g, &g->iteration, ceil(n / b) * c * q, DTYPE_F64);
+    /* The batch's values, for its residual and its step. */
+    plan__dense(&g->iteration, 2.0 * n * m * (t - 1.0), DTYPE_F64);
     certify(g, &at);
 }
 

@@ -11,6 +11,14 @@
  *     written down in float64                       2.13   2.93   5.67    1.30   1.67
  *     written down in its own type                                         .87   1.18
  *
+ *     of a further target, in units of a feature (12,000 x 1,000 or n = 3,000, d = 18, t columns)
+ *                                                t     8     48     64    128
+ *     symmetric product, float32                      3.0    3.4    5.3    5.3
+ *     symmetric product, float64                      2.8    3.0    4.0    4.4
+ *     with the transpose, float64, half of it         2.3    3.0    4.9    4.9
+ *     product, float32                                3.0    2.6    2.6    2.7
+ *     product, float64                                2.4    2.6    2.7    2.8
+ *
  *     multiply-adds of the rate that cost as much as one     n = 91    300   1,000   2,000
  *     Cholesky factor, n^3 / 6                                  3.6    1.7     1.3     1.2
  *     triangular solve of n right-hand sides, n^3 / 2           4.3    2.3     1.4     1.2
@@ -52,6 +60,26 @@ static bool has_near_way(const char *kernel)
     return kernel == NULL || strcmp(kernel, "gaussian") == 0;
 }
 
+/* cpu/cpu_tile.h: so many targets share an evaluation of the kernel. Where a value is used twice a
+ * whole group of them takes longer than fewer do: its sums are 4 KiB apart. */
+static const double shared_most = 64, target_cost = 3.0, crowded_cost = 1.6, plain_share = 0.9;
+
+/* Evaluations of each value for all targets, of which `most` share one. A device writes values down
+ * for many. */
+static double evaluations(const struct planning *g, double most)
+{
+    return g->machine->own_memory ? 1.0 : fmax(ceil(g->t / most), 1.0);
+}
+
+/* Of the targets, in units of rule_value_cost, for each use of a value; `most` as above. */
+static double targets_cost(const struct planning *g, double most, int used)
+{
+    const bool crowded = used == 2 && most >= shared_most && !g->machine->own_memory;
+    const double groups = crowded ? floor(g->t / shared_most) : 0.0;
+    return used == 2 ? target_cost * g->t + crowded_cost * shared_most * groups
+                     : plain_share * target_cost * g->t;
+}
+
 /* What it saves of the cost of g->d features. */
 static double saved(const struct planning *g, enum dtype dtype)
 {
@@ -65,27 +93,62 @@ static double saved(const struct planning *g, enum dtype dtype)
     return fmin((1.0 - far / near) * cost / PLAN_RATE_FEATURES, 0.5) * g->d;
 }
 
+/* One evaluation, as a use of it counts. */
+static double value_cost(const struct planning *g, enum dtype dtype)
+{
+    return rule_value_cost(g->plan->kernel, g->d, 0, dtype) - saved(g, dtype);
+}
+
 void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
                   int used)
 {
-    const double cost = rule_value_cost(g->plan->kernel, g->d, g->t, dtype) - saved(g, dtype);
-    *values_of(w, dtype) += values * rated(cost, dtype) * 2.0 / used;
+    const double evaluated = value_cost(g, dtype) * evaluations(g, shared_most) * 2.0 / used;
+    const double cost = evaluated + targets_cost(g, shared_most, used);
+    *values_of(w, dtype) += values * rated(cost, dtype);
+}
+
+void plan__further(const struct planning *g, struct plan_work *w, double uses, enum dtype dtype)
+{
+    const double cost = targets_cost(g, shared_most, 2) - target_cost;
+    *values_of(w, dtype) += uses * rated(cost, dtype);
+}
+
+void plan__evaluated(const struct planning *g, struct plan_work *w, double values, enum dtype dtype)
+{
+    const double cost = rule_value_cost(g->plan->kernel, g->d, 1, dtype) - saved(g, dtype);
+    *values_of(w, dtype) += values * rated(cost, dtype) * 2.0;
 }
 
 /* Blocks of values are always by differences. */
 void plan__stored(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
                   double number)
 {
-    const double cost = rule_value_cost(g->plan->kernel, g->d, g->t, dtype);
+    const double cost = rule_value_cost(g->plan->kernel, g->d, 1, dtype);
     *values_of(w, dtype) += values * rated(cost, dtype) * 2.0;
     w->written += values * number;
 }
 
-void plan__normal(const struct planning *g, struct plan_work *w, double values)
+/* Targets that go together: those whose sums, for each thread, the backend has room for. */
+static double together(const struct planning *g)
 {
-    const double transpose = g->points == DTYPE_F32 ? transpose_single : transpose_dual;
-    plan__values(g, w, 2.0 * values, g->points, 2);
-    *values_of(w, g->points) += values * rated(transpose, g->points);
+    const double totals = 32.0 * 1048576.0, each = 8.0 * g->centers * (g->machine->threads + 1.0);
+    return fmin(fmax(floor(totals / each), 1.0), shared_most);
+}
+
+void plan__normal(const struct planning *g, struct plan_work *w, double values, enum dtype dtype)
+{
+    const double transpose = dtype == DTYPE_F32 ? transpose_single : transpose_dual;
+    const double most = together(g);
+    const double evaluated = (2.0 * value_cost(g, dtype) + transpose) * evaluations(g, most);
+    const double cost = evaluated + 2.0 * targets_cost(g, most, 2);
+    *values_of(w, dtype) += values * rated(cost, dtype);
+}
+
+void plan__multiplied(const struct planning *g, struct plan_work *w, double numbers,
+                      enum dtype dtype)
+{
+    w->read += numbers * (double)dtype_size(dtype);
+    plan__dense(w, numbers * (g->t - 1.0), dtype);
 }
 
 void plan__dense(struct plan_work *w, double multiply_adds, enum dtype dtype)
@@ -103,9 +166,10 @@ void plan__solve(struct plan_work *w, double n, double sides, enum dtype dtype)
     plan__dense(w, (0.95 + 450.0 / fmax(n, 1.0)) * n * n * sides / 2.0, dtype);
 }
 
-void plan__substitute(struct plan_work *w, double n, double times)
+void plan__substitute(const struct planning *g, struct plan_work *w, double n, double times)
 {
     w->read += triangle_share / read_share * times * 4.0 * n * n;
+    plan__dense(w, times * n * n / 2.0 * (g->t - 1.0), DTYPE_F64);
 }
 
 void plan__eigen(struct plan_work *w, double n)

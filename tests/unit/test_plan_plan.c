@@ -363,6 +363,76 @@ static void test_a_choice_on_a_second_sample(void **state)
     assert_true(p.parts[PLAN_OTHER] < 16e6);
 }
 
+/* ---- targets ---- */
+
+/* A class is a target. */
+static struct plan plan_of_classes(const char *fields, int64_t rows, int64_t classes)
+{
+    const struct plan_machine m = machine();
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct dataset_info info = fixture_info(rows, 21, classes);
+    const struct plan_data data = {.train = &info};
+    struct plan p;
+    plan_make(spec, &data, &m, &p);
+    assert_int_equal(p.targets, classes);
+    dataset_info_deinit(&info);
+    job_spec_free(spec);
+    return p;
+}
+
+#define PLAINLY                                                                                    \
+    "'kernel':'gaussian','test':{'fraction':0},'precision':'float64','kernel_cache_bytes':0"
+#define UNCONDITIONED "'solver':{'name':'pcg','preconditioner':'none'}," PLAINLY
+
+/* 64 targets share the evaluation of a value, and take longer together than 48 do by more than
+ * their share; the next 64 need another one. */
+static void test_targets_in_groups(void **state)
+{
+    (void)state;
+    const double some = plan_of_classes(UNCONDITIONED, 6250, 48).iteration_s;
+    const double full = plan_of_classes(UNCONDITIONED, 6250, 64).iteration_s;
+    const double more = plan_of_classes(UNCONDITIONED, 6250, 65).iteration_s;
+    const double twice = plan_of_classes(UNCONDITIONED, 6250, 128).iteration_s;
+    assert_true(full > 1.6 * some && full < 2.2 * some);
+    assert_true(more > 1.05 * full);
+    assert_close(twice, 2 * full, 1e-3);
+}
+
+/* A factor is read once for one target, and multiplied with each of many. */
+static void test_preconditioners_of_many_targets(void **state)
+{
+    (void)state;
+    static const char ranked[] =
+        "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky','rank':800}}," PLAINLY;
+    const double n = 6250, k = 800, rate = machine().rates.multiply_adds_f64;
+    const double one = plan_of_classes(ranked, 6250, 2).iteration_s -
+                       plan_of_classes(UNCONDITIONED, 6250, 2).iteration_s;
+    const double many = plan_of_classes(ranked, 6250, 202).iteration_s -
+                        plan_of_classes(UNCONDITIONED, 6250, 202).iteration_s;
+    assert_close(many - one, 200 * 2 * n * k / rate, 1e-9);
+}
+
+/* Blocks of values are written down once for all targets. */
+static void test_stored_values_of_many_targets(void **state)
+{
+    (void)state;
+    static const char eigenpro[] = "'solver':'eigenpro2'," PLAINLY;
+    static const char direct[] = "'solver':'direct','centers':{'count':1000}," PLAINLY;
+    const double few = plan_of_classes(eigenpro, 6250, 2).iteration_s;
+    assert_true(plan_of_classes(eigenpro, 6250, 200).iteration_s < 15 * few);
+    const double setup = plan_of_classes(direct, 6250, 2).setup_s;
+    assert_true(plan_of_classes(direct, 6250, 200).setup_s < 4 * setup);
+}
+
+/* A restricted model's certificate takes every target twice, in one pass. */
+static void test_certificates_of_many_targets(void **state)
+{
+    (void)state;
+    static const char cg[] = "'solver':'cg','centers':{'count':1000}," PLAINLY;
+    const struct plan p = plan_of_classes(cg, 6250, 200);
+    assert_true(p.finish_s > 1.7 * p.iteration_s && p.finish_s < 2.5 * p.iteration_s);
+}
+
 static void test_json_has_all_of_it(void **state)
 {
     (void)state;
@@ -393,4 +463,8 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_a_choice_on_a_second_sample),
           cmocka_unit_test(test_a_search_on_all_rows_is_the_solution),
           cmocka_unit_test(test_a_search_within_a_time_budget),
+          cmocka_unit_test(test_targets_in_groups),
+          cmocka_unit_test(test_preconditioners_of_many_targets),
+          cmocka_unit_test(test_stored_values_of_many_targets),
+          cmocka_unit_test(test_certificates_of_many_targets),
           cmocka_unit_test(test_json_has_all_of_it))
