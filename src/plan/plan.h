@@ -10,7 +10,7 @@
  * the machine for; pages of files that a restricted model reads in tiles count there alone, since
  * the system takes them back. Unknown before a job runs, and so assumed:
  *   - a mask's test rows: none, so that all rows train;
- *   - centers of selectors that find their own number: rule_centers;
+ *   - centers of selectors that find their own number: by the spectrum of such sizes (spectrum.h);
  *   - ranks that turn out smaller, and batches of eigenpro that turn out smaller: the largest;
  *   - max k(x,x): 1; a search's result: the job's own regularization, or 1e-6.
  */

@@ -286,6 +286,37 @@ static void test_without_a_count_the_jobs_lambda_decides(void **state)
     }
 }
 
+/* What jobs on airfoil (1,202 training rows, 5 features) and bike (13,903, 17) came to. */
+static const struct {
+    const char *method, *kernel;
+    double regularization;
+    int64_t rows, features, centers;
+} found[] = {
+    {"bless", "gaussian", 1e-4, 1202, 5, 222},    {"bless_r", "gaussian", 1e-5, 1202, 5, 353},
+    {"rls", "gaussian", 1e-5, 1202, 5, 528},      {"squeak", "gaussian", 1e-4, 1202, 5, 192},
+    {"bless", "matern52", 1e-5, 1202, 5, 657},    {"rls", "matern52", 1e-4, 1202, 5, 654},
+    {"bless", "gaussian", 1e-4, 13903, 17, 873},  {"bless_r", "gaussian", 1e-5, 13903, 17, 2231},
+    {"rls", "gaussian", 1e-5, 13903, 17, 3192},   {"squeak", "gaussian", 1e-4, 13903, 17, 708},
+    {"bless", "gaussian", 1e-6, 13903, 17, 3696}, {"rls", "gaussian", 1e-6, 13903, 17, 6353},
+};
+
+static void test_without_a_count_lambda_makes_it(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
+        char fields[256];
+        snprintf(fields, sizeof(fields),
+                 "'solver':'falkon','kernel':'%s','regularization':%g,'test':{'fraction':0},"
+                 "'centers':{'method':'%s'}",
+                 found[i].kernel, found[i].regularization, found[i].method);
+        const struct plan p = plan_of(fields, found[i].rows, found[i].features + 1, &m);
+        const double ratio = (double)p.centers / (double)found[i].centers;
+        assert_true(ratio > 0.75 && ratio < 1.5);
+        assert_true(p.assumed);
+    }
+}
+
 static void test_time_budget_bounds_the_total(void **state)
 {
     (void)state;
@@ -458,6 +489,7 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_without_a_count_the_jobs_lambda_decides),
+          cmocka_unit_test(test_without_a_count_lambda_makes_it),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_a_choice_within_a_time_budget),
           cmocka_unit_test(test_a_choice_on_a_second_sample),
