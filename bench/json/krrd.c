@@ -7,7 +7,8 @@ static int64_t read_text(const char *text, size_t len, int64_t columns, double *
 {
     const struct served_model model = {.name = "m", .version = 1, .d = columns, .outputs = 1};
     struct question q = {.X = NULL};
-    if (question_read_json(text, len, &model, EXTRA_REFUSED, &q, NULL) < 0) {
+    if (question_read_json(text, len, &model, (struct columns_rules){.extra = EXTRA_REFUSED}, &q,
+                           NULL) < 0) {
         return -1;
     }
     const int64_t count = q.rows * columns;

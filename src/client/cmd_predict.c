@@ -22,7 +22,8 @@ struct predicting {
     FILE *out;
     struct pieces pieces;
     struct meter meter;
-    bool wrote; /* something, so that the header stands */
+    bool wrote;      /* something, so that the header stands */
+    int64_t unknown; /* words that the model does not know */
 };
 
 static void wait_for(double seconds)
@@ -95,6 +96,7 @@ static enum exit_code ask(struct predicting *p, const struct buf *piece, int64_t
         const bool again = code == EXIT_DONE && busy && attempt < ATTEMPTS && !interrupt_seen();
         const double wait = reply.retry_after_s;
         if (code == EXIT_DONE && reply.status == 200) {
+            p->unknown += reply.unknown_values;
             code = put_out(p, &reply.body);
         } else if (code == EXIT_DONE && !again) {
             code = api_refused(&reply);
@@ -139,6 +141,15 @@ static enum exit_code predict_all(struct predicting *p)
     return code;
 }
 
+/* In JSON every answer says so itself. */
+static void tell_unknown(const struct predicting *p)
+{
+    if (p->unknown > 0 && !p->client->quiet) {
+        fprintf(stderr, "%lld values are words that the model was not trained on\n",
+                (long long)p->unknown);
+    }
+}
+
 enum exit_code cmd_predict(struct client *c, const struct args *args)
 {
     const char *from = args_operand(args, 1);
@@ -153,12 +164,14 @@ enum exit_code cmd_predict(struct client *c, const struct args *args)
     if (model_name_path(args_operand(args, 0), &path)) {
         buf_str(&path, "/predict");
         api_query_add(&path, "extra_columns", args_has(args, "ignore-extra") ? "ignore" : NULL);
+        api_query_add(&path, "unknown_values", args_has(args, "ignore-unknown") ? "ignore" : NULL);
         api_query_add(&path, "return_variance", args_has(args, "variance") ? "true" : NULL);
         struct predicting p = {.client = c, .path = path.data, .out = stdout};
         pieces_begin(&p.pieces, in);
         meter_begin(&p.meter, c->quiet || isatty(STDOUT_FILENO));
         code = predict_all(&p);
         meter_end(&p.meter);
+        tell_unknown(&p);
         pieces_deinit(&p.pieces);
         if (fflush(stdout) != 0 && code == EXIT_DONE) {
             complain("writing failed: %s", strerror(errno));

@@ -120,11 +120,15 @@ static size_t on_header(char *data, size_t one, size_t size, void *context)
     line[strcspn(line, "\r\n")] = '\0';
     const char *type = header_value(line, "Content-Type");
     const char *after = header_value(line, "Retry-After");
+    const char *unknown = header_value(line, "X-Krrd-Unknown-Values");
     if (type) {
         snprintf(c->reply->type, sizeof c->reply->type, "%.*s", (int)strcspn(type, "; "), type);
     }
     if (after) {
         c->reply->retry_after_s = strtod(after, NULL);
+    }
+    if (unknown) {
+        c->reply->unknown_values = strtoll(unknown, NULL, 10);
     }
     return size;
 }

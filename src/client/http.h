@@ -47,6 +47,7 @@ struct http_reply {
     struct buf body; /* of any answer that did not go to the sink */
     char type[96];   /* Content-Type, without parameters */
     double retry_after_s;
+    int64_t unknown_values; /* X-Krrd-Unknown-Values, of predictions */
 };
 void http_reply_deinit(struct http_reply *r);
 

@@ -121,6 +121,8 @@ static const struct family families[METRIC_COUNT_] = {
     HISTOGRAM(PREDICTION_QUEUE_SECONDS, "prediction_queue_seconds",
               "Until the request's batch was sent to a worker.", latency, ),
     COUNTER(PREDICTION_ROWS, "prediction_rows", "Rows predicted."),
+    COUNTER(PREDICTION_UNKNOWN, "prediction_unknown_values",
+            "Words in rows predicted that the model was not trained on."),
     HISTOGRAM(BATCH_ROWS, "prediction_batch_rows", "Rows of a batch sent to a worker.", numbers, ),
     HISTOGRAM(BATCH_REQUESTS, "prediction_batch_requests", "Requests of a batch.", numbers, ),
     HISTOGRAM(BATCH_SECONDS, "prediction_batch_seconds", "From a batch's being sent to its answer.",

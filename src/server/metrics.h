@@ -105,6 +105,7 @@ enum metric {
                                         METRIC_PREDICTIONS */
     METRIC_PREDICTION_QUEUE_SECONDS, /* histogram: until its batch was sent to a worker */
     METRIC_PREDICTION_ROWS,          /* counter: rows answered */
+    METRIC_PREDICTION_UNKNOWN,       /* counter: words in them that the model does not know */
     METRIC_BATCH_ROWS,               /* histogram: rows of a batch sent to a worker */
     METRIC_BATCH_REQUESTS,           /* histogram: requests of a batch */
     METRIC_BATCH_SECONDS,            /* histogram: batch sent -> answer received */

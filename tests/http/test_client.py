@@ -71,6 +71,19 @@ def test_predict_takes_the_table_that_was_trained_on(base, tmp_path, name):
     assert len(good(base, "predict", name, path, "--ignore-extra").splitlines()) == 41
 
 
+def test_words_that_the_model_does_not_know(base, tmp_path, name):
+    path, asked = tmp_path / "cities.csv", tmp_path / "asked.csv"
+    path.write_text("city,size,price\n" + "".join(f"{['Paris', 'Rome'][i % 2]},{i},{i * 2.5}\n" for i in range(40)))
+    asked.write_text("city,size\nGhent,1\nRome,2\nrome,3\n")
+    good(base, "train", path, "--one-hot", "-m", name, "-q")
+    refusal = run(base, "predict", name, asked)
+    assert refusal.returncode == 4 and "--ignore-unknown" in refusal.stderr.decode()
+    answer = run(base, "predict", name, asked, "--ignore-unknown")
+    assert answer.returncode == 0 and len(answer.stdout.splitlines()) == 4
+    assert "2 values are words that the model was not trained on" in answer.stderr.decode()
+    assert json.loads(good(base, "predict", name, asked, "--ignore-unknown", "-j"))["unknown_values"] == 2
+
+
 def test_columns_are_left_out_of_the_table(base, tmp_path, name):
     path = tmp_path / "dated.csv"
     path.write_text("when,a,who,y\n" + "".join(f"2020-01-{i:02},{i},\"me\n,1,2\",{i * 2.5}\n" for i in range(1, 31)))

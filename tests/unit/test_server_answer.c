@@ -51,6 +51,16 @@ static void check_text(void (*write)(const struct serving_answer *a, struct buf 
     assert_contains(text.data, expected);
 }
 
+static void write_json(const struct serving_answer *a, struct buf *ret)
+{
+    answer_write_json(a, -1, ret);
+}
+
+static void write_json_unknown(const struct serving_answer *a, struct buf *ret)
+{
+    answer_write_json(a, 0, ret);
+}
+
 static void write_csv(const struct serving_answer *a, struct buf *ret)
 {
     answer_write_csv(a, true, ret);
@@ -63,20 +73,20 @@ static void test_texts(void **state)
     const struct served_model *two = model_of("[\"u\",\"v\"]", "null");
     const struct served_model *kinds = model_of("[\"kind\"]", "[\"no\",\"yes\"]");
     struct serving_answer a = answer_of(one);
-    check_text(answer_write_json, &a, "\"predictions\":[1,2,3,4],\"variances\":[0.5,0.25,0,8]}");
+    check_text(write_json, &a, "\"predictions\":[1,2,3,4],\"variances\":[0.5,0.25,0,8]}");
+    check_text(write_json_unknown, &a, "[0.5,0.25,0,8],\"unknown_values\":0}");
     check_text(write_csv, &a, "y,y_variance\r\n1,0.5\r\n2,0.25\r\n3,0\r\n4,8\r\n");
     a = answer_of(two);
-    check_text(answer_write_json, &a,
-               "\"predictions\":[[1,2],[3,4]],\"variances\":[[0.5,0.25],[0,8]]}");
+    check_text(write_json, &a, "\"predictions\":[[1,2],[3,4]],\"variances\":[[0.5,0.25],[0,8]]}");
     check_text(write_csv, &a, "u,v,u_variance,v_variance\r\n1,2,0.5,0.25\r\n3,4,0,8\r\n");
     a = answer_of(kinds);
-    check_text(answer_write_json, &a,
+    check_text(write_json, &a,
                "\"predictions\":[\"yes\",\"no\"],\"classes\":[\"no\",\"yes\"],\"scores\":"
                "[[0.125,0.875],[0.75,0.25]],\"variances\":[[0.5,0.25],[0,8]]}");
     check_text(write_csv, &a,
                "prediction,no,yes,no_variance,yes_variance\r\nyes,0.125,0.875,0.5,0.25\r\n");
     a.scores = NULL;
-    check_text(answer_write_json, &a, "\"yes\"],\"variances\":[[0.5,0.25],[0,8]]}");
+    check_text(write_json, &a, "\"yes\"],\"variances\":[[0.5,0.25],[0,8]]}");
     check_text(write_csv, &a, "prediction,no_variance,yes_variance\r\nyes,0.5,0.25\r\n");
     served_release(one);
     served_release(two);

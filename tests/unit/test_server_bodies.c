@@ -62,17 +62,18 @@ static int read_body(enum kind kind, const char *body, size_t len, const struct 
                      struct question *ret, struct err *err)
 {
     struct infer in = {.id = NULL};
-    const enum extra_columns extra = m->features == text_features ? EXTRA_IGNORED : EXTRA_REFUSED;
+    const struct columns_rules rules = {.extra = m->features == text_features ? EXTRA_IGNORED
+                                                                              : EXTRA_REFUSED};
     int r = 0;
     switch (kind) {
     case JSON:
-        return question_read_json(body, len, m, extra, ret, err);
+        return question_read_json(body, len, m, rules, ret, err);
     case CSV:
-        return question_read_csv(body, len, m, extra, INGEST_HEADER_AUTO, ret, err);
+        return question_read_csv(body, len, m, rules, INGEST_HEADER_AUTO, ret, err);
     case CSV_HEADED:
-        return question_read_csv(body, len, m, extra, INGEST_HEADER_PRESENT, ret, err);
+        return question_read_csv(body, len, m, rules, INGEST_HEADER_PRESENT, ret, err);
     case CSV_BARE:
-        return question_read_csv(body, len, m, extra, INGEST_HEADER_ABSENT, ret, err);
+        return question_read_csv(body, len, m, rules, INGEST_HEADER_ABSENT, ret, err);
     case NPY:
         return question_read_npy(body, len, m, ret, err);
     case INFER:

@@ -27,7 +27,7 @@ struct plain {
     enum answer_header header;       /* of a CSV answer */
     enum ingest_header asked_header; /* of a CSV body, by its type */
     enum wish scores, variance;      /* by the query */
-    enum extra_columns extra;
+    struct columns_rules rules;
 };
 
 static struct plain *plain_of(struct prediction *p)
@@ -89,14 +89,20 @@ static int plain_read(struct prediction *p, const char *body, size_t len, struct
     const struct plain *own = plain_of(p);
     int r = 0;
     if (own->from == FORMAT_JSON) {
-        r = question_read_json(body, len, p->model, own->extra, &p->question, err);
+        r = question_read_json(body, len, p->model, own->rules, &p->question, err);
     } else if (own->from == FORMAT_NPY) {
         r = question_read_npy(body, len, p->model, &p->question, err);
     } else {
-        r = question_read_csv(body, len, p->model, own->extra, own->asked_header, &p->question,
+        r = question_read_csv(body, len, p->model, own->rules, own->asked_header, &p->question,
                               err);
     }
     return r < 0 ? r : wish(own, &p->question, err);
+}
+
+/* Whoever lets words pass that the model does not know is told how many. */
+static bool counts_unknown(const struct plain *own)
+{
+    return own->rules.unknown == UNKNOWN_IGNORED;
 }
 
 static int plain_write(struct prediction *p, const struct serving_answer *a, struct buf *ret,
@@ -105,7 +111,7 @@ static int plain_write(struct prediction *p, const struct serving_answer *a, str
     const struct plain *own = plain_of(p);
     (void)err;
     if (own->to == FORMAT_JSON) {
-        answer_write_json(a, ret);
+        answer_write_json(a, counts_unknown(own) ? p->question.unknown : -1, ret);
     } else if (own->to == FORMAT_NPY) {
         answer_write_npy(a, ret);
     } else {
@@ -126,6 +132,11 @@ static void plain_head(struct prediction *p)
         request_set_header(p->rq, "X-Krrd-Model", p->model->name);
         request_set_header(p->rq, "X-Krrd-Model-Version", version);
         request_set_header(p->rq, "X-Krrd-Model-Digest", p->model->digest);
+    }
+    if (plain_of(p)->to != FORMAT_JSON && counts_unknown(plain_of(p))) {
+        char unknown[24];
+        snprintf(unknown, sizeof unknown, "%lld", (long long)p->question.unknown);
+        request_set_header(p->rq, "X-Krrd-Unknown-Values", unknown);
     }
 }
 
@@ -203,14 +214,27 @@ static int take_accept(struct plain *own, struct err *err)
     return 0;
 }
 
-static int take_extra(struct plain *own, struct err *err)
+/* Whether the parameter says ignore; refuse, where it is not there. */
+static int take_ignore(const struct plain *own, const char *name, bool *ret, struct err *err)
 {
-    const char *extra = request_query(own->prediction.rq, "extra_columns");
-    own->extra = extra && strcmp(extra, "ignore") == 0 ? EXTRA_IGNORED : EXTRA_REFUSED;
-    return !extra || own->extra == EXTRA_IGNORED || strcmp(extra, "refuse") == 0
-               ? 0
-               : err_at(err, ERR_INVALID, "#/query/extra_columns",
-                        "This must be refuse or ignore.");
+    const char *said = request_query(own->prediction.rq, name);
+    *ret = said && strcmp(said, "ignore") == 0;
+    if (!said || *ret || strcmp(said, "refuse") == 0) {
+        return 0;
+    }
+    char pointer[48];
+    snprintf(pointer, sizeof pointer, "#/query/%s", name);
+    return err_at(err, ERR_INVALID, pointer, "This must be refuse or ignore.");
+}
+
+static int take_rules(struct plain *own, struct err *err)
+{
+    bool extra = false, unknown = false;
+    int r = take_ignore(own, "extra_columns", &extra, err);
+    r = r == 0 ? take_ignore(own, "unknown_values", &unknown, err) : r;
+    own->rules.extra = extra ? EXTRA_IGNORED : EXTRA_REFUSED;
+    own->rules.unknown = unknown ? UNKNOWN_IGNORED : UNKNOWN_REFUSED;
+    return r;
 }
 
 static int take_wish(const struct plain *own, const char *name, enum wish *ret, struct err *err)
@@ -241,7 +265,7 @@ static void answer_with(struct request *rq, prediction_find find)
     r = r == 0 ? take_accept(own, &err) : r;
     r = r == 0 ? take_wish(own, "return_scores", &own->scores, &err) : r;
     r = r == 0 ? take_wish(own, "return_variance", &own->variance, &err) : r;
-    r = r == 0 ? take_extra(own, &err) : r;
+    r = r == 0 ? take_rules(own, &err) : r;
     if (r < 0) {
         prediction_refuse(p, &err);
         return;

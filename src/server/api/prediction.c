@@ -117,6 +117,7 @@ static void reply(struct prediction *p, struct buf *body)
     if (p->ops->head) {
         p->ops->head(p);
     }
+    metrics_count(p->app->metrics, METRIC_PREDICTION_UNKNOWN, 0, 0, (double)p->question.unknown);
     const size_t size = body->len;
     char *text = buf_take(body);
     buf_deinit(body);

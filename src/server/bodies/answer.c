@@ -129,7 +129,7 @@ static void write_variances(const struct serving_answer *a, struct buf *b)
     buf_char(b, ']');
 }
 
-void answer_write_json(const struct serving_answer *a, struct buf *ret)
+void answer_write_json(const struct serving_answer *a, int64_t unknown, struct buf *ret)
 {
     buf_str(ret, a->model->head_text);
     buf_str(ret, ",\"predictions\":[");
@@ -148,6 +148,9 @@ void answer_write_json(const struct serving_answer *a, struct buf *ret)
     }
     if (a->variances) {
         write_variances(a, ret);
+    }
+    if (unknown >= 0) {
+        buf_printf(ret, ",\"unknown_values\":%lld", (long long)unknown);
     }
     buf_char(ret, '}');
 }

@@ -27,8 +27,8 @@ int64_t answer_size(const struct serving_answer *a);
 
 /* {"model", "version", "digest", "predictions": [...]}, and for a classification "classes" and,
  * where it has them, "scores"; then, where it has them, "variances": in the shape of the numbers
- * that they belong to, predictions or scores. */
-void answer_write_json(const struct serving_answer *a, struct buf *ret);
+ * that they belong to, predictions or scores; then, from 0 on, "unknown_values". */
+void answer_write_json(const struct serving_answer *a, int64_t unknown, struct buf *ret);
 
 /* A line a row. Regression: a column for each target. Classification: the label in the column
  * "prediction", then, where it has scores, a column for each class. Behind these, where it has

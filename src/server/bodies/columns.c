@@ -17,12 +17,12 @@ enum {
     LISTED_WIDTH = 40,  /* and with quotes and escapes */
 };
 
-int columns_init(struct columns *c, const struct served_model *model, enum extra_columns extra,
+int columns_init(struct columns *c, const struct served_model *model, struct columns_rules rules,
                  struct err *err)
 {
     const size_t count = (size_t)(model->d + model->outputs + 1);
     *c = (struct columns){
-        .model = model, .extra = extra, .seen = mem_zarray(count, sizeof *c->seen)};
+        .model = model, .rules = rules, .seen = mem_zarray(count, sizeof *c->seen)};
     return c->seen ? 0 : err_no_memory(err);
 }
 
@@ -132,7 +132,7 @@ static int find_other(const struct columns *c, const char *name, struct column *
         return 0;
     }
     *ret = (struct column){.kind = COLUMN_PASSED, .at = -1};
-    return c->extra == EXTRA_IGNORED ? 0 : 1;
+    return c->rules.extra == EXTRA_IGNORED ? 0 : 1;
 }
 
 int columns_find(struct columns *c, const char *name, int64_t guess, struct column *ret,
@@ -216,6 +216,10 @@ static int64_t find_value(const struct columns *c, const struct column *column, 
     return -1;
 }
 
+/* The way out, where there is a word at all. */
+#define IGNORE_UNKNOWN                                                                             \
+    " unknown_values=ignore (krr: --ignore-unknown) takes such a value as none of them."
+
 static void tell_values(const struct columns *c, const struct column *column, const char *text,
                         size_t len, char ret[COLUMNS_WHY_SIZE])
 {
@@ -232,8 +236,11 @@ static void tell_values(const struct columns *c, const struct column *column, co
         used += snprintf(ret + used, COLUMNS_WHY_SIZE - (size_t)used, "%s%.*s", i > 0 ? ", " : "",
                          (int)utf8_fit(show, strlen(show), LISTED_WIDTH), show);
     }
-    snprintf(ret + used, COLUMNS_WHY_SIZE - (size_t)used, "%s",
-             column->count > VALUES_LISTED ? ", …" : ".");
+    if (column->count > VALUES_LISTED) {
+        used += snprintf(ret + used, COLUMNS_WHY_SIZE - (size_t)used, " and %lld more",
+                         (long long)(column->count - VALUES_LISTED));
+    }
+    snprintf(ret + used, COLUMNS_WHY_SIZE - (size_t)used, ".%s", len > 0 ? IGNORE_UNKNOWN : "");
 }
 
 void columns_set_missing(const struct columns *c, const struct column *column, double *row)
@@ -243,8 +250,8 @@ void columns_set_missing(const struct columns *c, const struct column *column, d
     }
 }
 
-bool columns_set_text(const struct columns *c, const struct column *column, const char *text,
-                      size_t len, double *row, char ret_why[COLUMNS_WHY_SIZE])
+bool columns_set_text(struct columns *c, const struct column *column, const char *text, size_t len,
+                      double *row, char ret_why[COLUMNS_WHY_SIZE])
 {
     text = ingest_trim(text, &len);
     if (c->model->fill && missing_mark(text, len)) {
@@ -252,10 +259,12 @@ bool columns_set_text(const struct columns *c, const struct column *column, cons
         return true;
     }
     const int64_t value = find_value(c, column, text, len);
-    if (value < 0) {
+    const bool unknown = value < 0 && len > 0 && c->rules.unknown == UNKNOWN_IGNORED;
+    if (value < 0 && !unknown) {
         tell_values(c, column, text, len, ret_why);
         return false;
     }
+    c->unknown += unknown;
     for (int64_t i = 0; i < column->count; i++) {
         row[c->sorted[column->at + i]] = i == value;
     }

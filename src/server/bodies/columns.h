@@ -13,8 +13,14 @@
 #include "base/err.h"
 #include "server/serving/served.h"
 
-/* What is to become of columns that the model does not know. */
+/* What is to become of columns that the model does not know, and of words among texts that are none
+ * of those that it was trained on (adr/0080). */
 enum extra_columns { EXTRA_REFUSED, EXTRA_IGNORED };
+enum unknown_values { UNKNOWN_REFUSED, UNKNOWN_IGNORED };
+struct columns_rules {
+    enum extra_columns extra;
+    enum unknown_values unknown;
+};
 
 enum column_kind { COLUMN_FEATURE, COLUMN_TEXT, COLUMN_PASSED };
 
@@ -28,14 +34,15 @@ struct column {
 
 struct columns {
     const struct served_model *model; /* borrowed */
-    enum extra_columns extra;
+    struct columns_rules rules;
+    int64_t unknown; /* words that were not known so far */
     int64_t *sorted; /* [d] features by name, made when first needed */
     int64_t *seen;   /* [d + outputs + 1] the number of the last row that named it, or 0 */
 };
 
 #define cleanup_columns __attribute__((cleanup(columns_deinit)))
 
-int columns_init(struct columns *c, const struct served_model *model, enum extra_columns extra,
+int columns_init(struct columns *c, const struct served_model *model, struct columns_rules rules,
                  struct err *err);
 void columns_deinit(struct columns *c);
 /* What a column of that name is, most likely the `guess`-th feature; 1: the model knows none. */
@@ -47,12 +54,13 @@ bool columns_mark(struct columns *c, const struct column *column, int64_t row);
 const char *columns_missing(const struct columns *c, int64_t row);
 
 /* Room for the sentence of columns_set_text. */
-#define COLUMNS_WHY_SIZE 400
+#define COLUMNS_WHY_SIZE 512
 /* Sets the 0/1 features of a text column in a row of features. Blanks around the text do not count,
  * as in an upload. A mark of a missing value sets none of them where the model fills in what is
- * missing. False, with a sentence that names column and value, where it is none of them. */
-bool columns_set_text(const struct columns *c, const struct column *column, const char *text,
-                      size_t len, double *row, char ret_why[COLUMNS_WHY_SIZE]);
+ * missing, and a word that the model does not know where the rules say so. False, with a sentence
+ * that names column and value, where it is none of them. */
+bool columns_set_text(struct columns *c, const struct column *column, const char *text, size_t len,
+                      double *row, char ret_why[COLUMNS_WHY_SIZE]);
 /* The same where there is no text at all, in a model that fills in what is missing. */
 void columns_set_missing(const struct columns *c, const struct column *column, double *row);
 /* The name of a text column, which is not NUL-terminated. */

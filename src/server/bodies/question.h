@@ -28,6 +28,7 @@
 struct question {
     double *X; /* [rows, model->d], owned */
     int64_t rows;
+    int64_t unknown;    /* words that the model does not know, where the rules take them */
     bool scores;        /* a score for each class are wanted too */
     bool scores_said;   /* the body says whether they are */
     bool variance;      /* of targets, or of scores, is wanted too */
@@ -53,13 +54,13 @@ int question_no_variance(const struct served_model *model, const char *pointer, 
  * "serving_default".
  */
 int question_read_json(const char *text, size_t len, const struct served_model *model,
-                       enum extra_columns extra, struct question *ret, struct err *err);
+                       struct columns_rules rules, struct question *ret, struct err *err);
 
 /* RFC 4180, with commas, semicolons or tabs; quoted cells may hold line ends. The first row is a
  * header where `header` says so, or leaves it open and the row has no number; by it columns are
  * matched (columns.h), without one they are in the order of the features. */
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      enum extra_columns extra, enum ingest_header header, struct question *ret,
+                      struct columns_rules rules, enum ingest_header header, struct question *ret,
                       struct err *err);
 
 /* One array [rows, d], as ingest_array.h reads them; [rows] where d is 1. */

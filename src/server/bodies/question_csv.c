@@ -24,7 +24,7 @@ struct csv {
     struct column *column; /* [width] NULL: they are the features, in their order */
     int64_t width;         /* cells in a line */
     bool header;
-    enum extra_columns extra;
+    struct columns_rules rules;
     enum ingest_header said; /* of the header */
 };
 
@@ -383,7 +383,7 @@ static bool is_plain(const struct csv *c)
 
 static int read_header(struct csv *c, struct err *err)
 {
-    int r = columns_init(&c->columns, c->rows.model, c->extra, err);
+    int r = columns_init(&c->columns, c->rows.model, c->rules, err);
     int64_t j = 0;
     c->width = 0;
     for (bool more = true; r == 0 && more; j++) {
@@ -429,7 +429,7 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
 }
 
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      enum extra_columns extra, enum ingest_header header, struct question *ret,
+                      struct columns_rules rules, enum ingest_header header, struct question *ret,
                       struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
@@ -440,10 +440,11 @@ int question_read_csv(const char *text, size_t len, const struct served_model *m
                                 .delimiter = ',',
                                 .rows = {.model = model},
                                 .width = model->d,
-                                .extra = extra,
+                                .rules = rules,
                                 .said = header};
     const int r = read_body(&c, &q, err);
     if (r == 0) {
+        q.unknown = c.columns.unknown;
         *ret = q;
     }
     return r;

@@ -116,7 +116,7 @@ static int read_array(struct reading *b, struct err *err)
 
 int reading_use_names(struct reading *b, struct err *err)
 {
-    const int r = b->by_name ? 0 : columns_init(&b->columns, b->rows.model, b->extra, err);
+    const int r = b->by_name ? 0 : columns_init(&b->columns, b->rows.model, b->rules, err);
     b->by_name = b->by_name || r == 0;
     return r;
 }
@@ -391,11 +391,11 @@ static int read_body(struct reading *b, struct err *err)
 }
 
 int question_read_json(const char *text, size_t len, const struct served_model *model,
-                       enum extra_columns extra, struct question *ret, struct err *err)
+                       struct columns_rules rules, struct question *ret, struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
     cleanup_reading struct reading b = {
-        .rows = {.model = model}, .extra = extra, .at = "#", .len = len, .ret = &q};
+        .rows = {.model = model}, .rules = rules, .at = "#", .len = len, .ret = &q};
     int r = jsonread_new(text, len, &b.r, err);
     if (r == 0) {
         r = read_body(&b, err);
@@ -404,6 +404,7 @@ int question_read_json(const char *text, size_t len, const struct served_model *
         r = rows_take(&b.rows, b.at, &q, err);
     }
     if (r == 0) {
+        q.unknown = b.columns.unknown;
         *ret = q;
     }
     return r;

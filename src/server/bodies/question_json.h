@@ -13,7 +13,7 @@ struct reading {
     struct rows rows;
     struct columns columns;
     bool by_name; /* columns is in use */
-    enum extra_columns extra;
+    struct columns_rules rules;
     const char *at;   /* pointer to where the rows stand: "#/instances" */
     const char *form; /* the member that has brought rows, or NULL */
     size_t len;       /* of the body */
