@@ -72,12 +72,21 @@ export function tryout(model) {
   const lacks = model.description.fill != null; // what is missing is filled in
   const fields = features.length <= MOST_FIELDS ? inputs(features, !lacks) : [];
   const id = freshId("rows");
+  const words = features.some((name) => name.includes("=")); // may be a column of words
+  const passing = h("input", {type: "checkbox", id: freshId("pass")});
   const area = h("textarea", {id, spellcheck: "false", placeholder: `${features.slice(0, 4).join(",")}${features.length > 4 ? ",…" : ""}\n…`});
 
+  // Words that the model does not know, of the rows that were read last.
+  let unknown = 0;
+  function pass(why) {
+    if (!passing.checked) throw new RowsError(`${why} With “Let unknown words pass” it counts as none of those that it knows.`);
+    unknown += 1;
+  }
   async function predict(event, read) {
     event.preventDefault();
     const button = event.submitter;
     try {
+      unknown = 0;
       const rows = read();
       if (button) button.disabled = true;
       fill(out, empty("Predicting …"));
@@ -85,6 +94,7 @@ export function tryout(model) {
       const answer = await post(path, {instances: rows, return_variance: model.description.variance != null});
       const took = performance.now() - begun;
       fill(out, h("p", {class: "hint"}, `${plural(rows.length, "prediction")} of ${answer.model} v${answer.version} in ${took.toFixed(0)} ms, the way included.`,
+        unknown ? ` The model does not know ${unknown} of the words.` : "",
         rows.length > SHOWN_ROWS ? ` The first ${SHOWN_ROWS} are shown.` : "",
         answer.variances ? " Behind ± stands the standard deviation of the function; an observation has the noise besides." : ""), table(answer, rows, model), h("div", {class: "buttons"}, saveLink(answer, rows, model)));
     } catch (problem) {
@@ -125,9 +135,12 @@ export function tryout(model) {
       h("div", {class: "fields tight"}, fields.map((one) => one.element)),
       h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Predict"), fillIn)) : null,
     h("details", {open: fields.length === 0}, h("summary", null, "Paste rows"),
-      h("form", {novalidate: true, "aria-label": "Several rows", onsubmit: (event) => predict(event, () => parseRows(area.value, features, lacks))},
+      h("form", {novalidate: true, "aria-label": "Several rows", onsubmit: (event) => predict(event, () => parseRows(area.value, features, lacks, pass))},
         h("label", {for: id}, "Rows, as CSV or JSON"), area,
-        h("p", {class: "hint"}, "With a header row or as objects, columns are found by name; else they stand in the order of the features.", lacks ? " What is missing may be left empty, or be NA, NaN, ? and the like; in JSON it is null." : ""),
+        h("p", {class: "hint"}, "With a header row or as objects, columns are found by name; else they stand in the order of the features.", lacks ? " What is missing may be left empty, or be NA, NaN, ? and the like; in JSON it is null." : "",
+          words ? " Columns of words may be there as they were in the table." : ""),
+        words ? h("div", {class: "field"}, h("label", {for: passing.id}, "Let unknown words pass"), passing,
+          h("span", {class: "hint"}, "They count as none of the words that the model knows.")) : null,
         h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Predict rows")))),
     out);
 }

@@ -290,6 +290,27 @@ def test_what_is_missing_is_filled_in(page, api, tmp_path, name):
     assert not page.find("td strong")
 
 
+def test_words_in_pasted_rows(page, api, name):
+    """Columns of words are pasted as the table has them; those that the model does not know pass where that is said."""
+    table = "city,size,price\n" + "".join(f"{['Paris', 'Rome'][i % 2]},{i},{i * 2.5}\n" for i in range(40))
+    api.train(name, api.upload(table.encode(), one_hot="true")["id"])
+    body = {"instances": [{"size": 3, "city": "Rome"}, {"size": 4, "city": "Ghent"}]}
+    wanted = api.post(f"/v1/models/{name}/predict", json=body, params={"unknown_values": "ignore"}).json()["predictions"]
+    page.open(f"models/{name}")
+    page.one("form")
+    page.script("[...document.querySelectorAll('details')].find((d) => d.innerText.includes('Paste')).open = true")
+    area = page.labelled("Rows, as CSV or JSON")
+    page.script("arguments[0].value = arguments[1]", area, "size,city\n3,Rome\n4,Ghent\n")
+    page.button("Predict rows").click()
+    page.text("Line 3: the model does not know the word “Ghent” of the column “city”. With “Let unknown words pass”", "[role=alert]")
+    page.labelled("Let unknown words pass").click()
+    page.button("Predict rows").click()
+    page.text("2 predictions of", "main")
+    page.text("The model does not know 1 of the words.", "main")
+    np.testing.assert_allclose([float(e.text) for e in page.find("td strong")], wanted, rtol=1e-9)
+    page.screenshot("model-words")
+
+
 def test_rows_that_lack_a_value_are_left_out(page, tmp_path, name):
     page.expected.append("422")
     page.open("data")

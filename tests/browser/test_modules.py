@@ -172,6 +172,39 @@ def test_null_is_missing(page):
     assert all("is no number." in one for one in parsed(page, [(text, False) for text in expected]))
 
 
+def worded(page, text, lacks=False, passing=False):
+    """The rows of a model of cities, and what it was told of words that it does not know; or why not."""
+    return call(page, "rows", """(() => {
+        const told = [];
+        const [text, lacks, passing] = args[0];
+        try {
+            const rows = m.parseRows(text, ["size", "city=Paris", "city=Rome", "a=b"], lacks, passing ? (why) => told.push(why) : undefined);
+            return [rows, told];
+        } catch (error) {
+            if (error instanceof m.RowsError) return error.message;
+            throw error;
+        }
+    })()""", [text, lacks, passing])
+
+
+def test_columns_of_words(page):
+    """As the table had them: a column “city”; a feature “a=b” is a column as it is, or of words, too."""
+    rome, ghent = "city,a=b,size\nRome,5,1\n Paris ,6,2", '[{"size": 1, "city": "Ghent", "a": "b"}]'
+    assert worded(page, rome) == [[[1, 0, 1, 5], [2, 1, 0, 6]], []]
+    assert worded(page, '{"city": "Rome", "a": "b", "size": 1}') == [[[1, 0, 1, 1]], []]
+    why = "Row 1: the model does not know the word “Ghent” of the column “city”."
+    assert worded(page, ghent) == why
+    assert worded(page, ghent, passing=True) == [[[1, 0, 0, 1]], [why]]
+    assert worded(page, "city;a;size\nrome;c;1\n", passing=True)[0] == [[1, 0, 0, 0]]
+    assert len(worded(page, "city;a;size\nrome;c;1\n", passing=True)[1]) == 2
+    assert worded(page, "city,a=b,size\n,5,1") == "Line 2: “” is no word."
+    assert worded(page, "city,a=b,size\n,5,1", passing=True) == "Line 2: “” is no word."
+    assert worded(page, "city,a=b,size\n,5,1\nNA,5,1", lacks=True) == [[[1, None, None, 5]] * 2, []]
+    assert worded(page, '[{"size": 1, "city": 3, "a": "b"}]') == "Row 1, “city”: “3” is no word."
+    assert worded(page, "city,size\nRome,1") == "The column “a=b” is missing."
+    assert worded(page, "city,a,size\nRome,1") == "Line 2 has 2 values, not 3."
+
+
 def test_cells_of_a_spreadsheet_may_be_empty(page):
     """Copied, they have tabs between them: those at the ends are cells, and lines of nothing else are rows."""
     check(page, True, {
