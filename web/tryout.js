@@ -28,9 +28,9 @@ function flat(answer, model) {
   };
 }
 
-function table(answer, rows, model) {
+function table(answer, rows, model, all) {
   const {names, rows: values} = flat(answer, model);
-  const features = model.description.features.slice(0, 6);
+  const features = all.slice(0, 6);
   return scrolling("Predictions", h("table", null,
     h("thead", null, h("tr", null, h("th", {scope: "col", class: "num"}, "Row"), names.map((name) => h("th", {scope: "col", class: "num"}, name)),
       answer.scores ? h("th", {scope: "col"}, "Scores") : null, features.map((name) => h("th", {scope: "col", class: "num hint"}, name)))),
@@ -40,11 +40,11 @@ function table(answer, rows, model) {
       features.map((_, j) => h("td", {class: "num hint"}, number(rows[i][j]))))))));
 }
 
-function saveLink(answer, rows, model) {
+function saveLink(answer, rows, model, features) {
   const {names, rows: values} = flat(answer, model);
   const sure = (i) => answer.variances ? [answer.variances[i]].flat() : [];
   const behind = answer.variances ? (answer.classes ?? names).map((name) => `${name}_variance`) : [];
-  const text = toCsv([...model.description.features, ...names, ...behind], rows.map((row, i) => [...row, ...values[i], ...sure(i)]));
+  const text = toCsv([...features, ...names, ...behind], rows.map((row, i) => [...row, ...values[i], ...sure(i)]));
   return h("button", {type: "button", class: "quiet",
     onclick: () => save(new Blob([text], {type: "text/csv"}), `${model.name}-v${model.version}.csv`)}, "Save as CSV");
 }
@@ -66,7 +66,8 @@ async function example(model) {
 }
 
 export function tryout(model) {
-  const features = model.description.features ?? [];
+  const told = model.description.indicates ?? []; // features that the server makes of what is missing
+  const features = (model.description.features ?? []).filter((_, j) => (told[j] ?? null) === null);
   const path = `/v1/models/${segment(model.name)}/versions/${model.version}/predict`;
   const out = h("div", {"aria-live": "polite", class: "stack"});
   const lacks = model.description.fill != null; // what is missing is filled in
@@ -96,7 +97,7 @@ export function tryout(model) {
       fill(out, h("p", {class: "hint"}, `${plural(rows.length, "prediction")} of ${answer.model} v${answer.version} in ${took.toFixed(0)} ms, the way included.`,
         unknown ? ` The model does not know ${unknown} of the words.` : "",
         rows.length > SHOWN_ROWS ? ` The first ${SHOWN_ROWS} are shown.` : "",
-        answer.variances ? " Behind ± stands the standard deviation of the function; an observation has the noise besides." : ""), table(answer, rows, model), h("div", {class: "buttons"}, saveLink(answer, rows, model)));
+        answer.variances ? " Behind ± stands the standard deviation of the function; an observation has the noise besides." : ""), table(answer, rows, model, features), h("div", {class: "buttons"}, saveLink(answer, rows, model, features)));
     } catch (problem) {
       if (problem instanceof RowsError) fill(out, problemBox({title: "These rows cannot be read", detail: problem.message}));
       else fill(out, problemBox(problem));

@@ -76,7 +76,7 @@ function uploads(done) {
     const ignore = h("input", {type: "text", list: target.getAttribute("list"), autocomplete: "off"});
     const list = (text) => text.split(",").map((t) => t.trim()).filter(Boolean);
     const oneHot = h("input", {type: "checkbox"});
-    const missing = h("select", null, [["", "refuse the table"], ["drop", "leave out their rows"], ["fill", "fill them in"]].map(([value, text]) => h("option", {value}, text)));
+    const missing = h("select", null, [["", "refuse the table"], ["drop", "leave out their rows"], ["fill", "fill them in"], ["indicate", "fill them in, and tell where"]].map(([value, text]) => h("option", {value}, text)));
     const columns = h("datalist", {id: target.getAttribute("list")});
     const form = h("form", {class: "offer", "aria-label": `Upload ${file.name}`, onsubmit: (event) => {
       event.preventDefault();

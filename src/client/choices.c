@@ -69,7 +69,7 @@ const char *choice_table_format(int place)
 
 const char *choice_missing(int place)
 {
-    static const char *const names[] = {"refuse", "drop", "fill", NULL};
+    static const char *const names[] = {"refuse", "drop", "fill", "indicate", NULL};
     return names[place];
 }
 

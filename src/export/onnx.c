@@ -89,6 +89,36 @@ static void add_factor(struct protobuf *g, const char *from, const char *factor,
 
 /* ---- points: S [N, d] from X, C [m, d] ---- */
 
+/* Per feature, whether it tells of another (mask) or of which (else its own place). */
+static void constant_places(struct protobuf *g, const char *name, const struct model_file *f,
+                            bool mask)
+{
+    int64_t *places = mem_array((size_t)f->d, sizeof *places);
+    for (int64_t j = 0; places != NULL && j < f->d; j++) {
+        const bool tells = f->feature_indicates[j] >= 0;
+        places[j] = mask ? tells : tells ? (int64_t)f->feature_indicates[j] : j;
+    }
+    g->text.failed = g->text.failed || places == NULL;
+    if (places != NULL) {
+        onnx_constant_ints(g, name, places, (int)f->d);
+    }
+    mem_free(places);
+}
+
+/* What tells that another feature is missing is 1 where that one is NaN. */
+static void add_indicators(struct protobuf *g, const struct model_file *f, bool narrow)
+{
+    struct protobuf axis = PROTOBUF_INIT;
+    onnx_attribute_int(&axis, "axis", 1);
+    constant_places(g, "feature_indicates", f, false);
+    constant_places(g, "feature_indicator", f, true);
+    cast(g, "feature_indicator", "feature_is_indicator", ONNX_BOOL);
+    onnx_node(g, "Gather", "X_missing feature_indicates", "X_told_missing", &axis);
+    onnx_node(g, "And", "X_told_missing feature_is_indicator", "X_indicated", NULL);
+    cast(g, "X_indicated", "X_ones", narrow ? ONNX_FLOAT : ONNX_DOUBLE);
+    onnx_node(g, "Where", "X_indicated X_ones X_filled", "X_whole", NULL);
+}
+
 /* X without the model's means. Where X is NaN it is what the model fills in, if it does that. */
 static void add_centered(struct protobuf *g, const struct model_file *f, bool narrow)
 {
@@ -97,7 +127,11 @@ static void add_centered(struct protobuf *g, const struct model_file *f, bool na
             narrow ? f32(f->feature_fill, f->d) : f64(f->feature_fill, f->d);
         onnx_constant(g, "feature_fill", &fill, &f->d, 1);
         onnx_node(g, "IsNaN", "X", "X_missing", NULL);
-        onnx_node(g, "Where", "X_missing feature_fill X", "X_whole", NULL);
+        onnx_node(g, "Where", "X_missing feature_fill X",
+                  f->feature_indicates != NULL ? "X_filled" : "X_whole", NULL);
+    }
+    if (f->feature_indicates != NULL) {
+        add_indicators(g, f, narrow);
     }
     onnx_node(g, "Sub", f->feature_fill != NULL ? "X_whole feature_mean" : "X feature_mean",
               "X_centered", NULL);

@@ -3,7 +3,8 @@
  * own units to targets in theirs. A variance is left out.
  *
  *   input  X       [N, d]  float64
- *                          NaN is what the model fills in for it, if it does that
+ *                          NaN is what the model fills in for it, if it does that; features
+ *                          that tell of others whether they are missing are 1 where those are NaN
  *   output y       [N, t]  float64          regression
  *   output scores  [N, t]  float64, label [N] strings: classification
  *

@@ -4,7 +4,7 @@
 
 #include "export/protobuf.h"
 
-enum onnx_type { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_STRING = 8, ONNX_DOUBLE = 11 };
+enum onnx_type { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_STRING = 8, ONNX_BOOL = 9, ONNX_DOUBLE = 11 };
 
 /* Attributes of a node, gathered in a message of their own. */
 void onnx_attribute_int(struct protobuf *attributes, const char *name, int64_t value);

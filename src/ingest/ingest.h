@@ -34,9 +34,17 @@ const char *ingest_header_name(enum ingest_header h);
 
 /* What becomes of values that are missing (ingest_missing.h): the table is refused; rows that lack
  * one in a column that is not ignored are left out; or it is filled in, a number by the mean of its
- * column, a word by none of its column's words, and only rows that lack a target are left out. */
-enum ingest_missing { INGEST_MISSING_REFUSE, INGEST_MISSING_DROP, INGEST_MISSING_FILL };
-/* "refuse", "drop", "fill". */
+ * column, a word by none of its column's words, and only rows that lack a target are left out. That
+ * they were missing is told besides, by indicators: columns that are 1 there and else 0, one for
+ * each column that lacks a value. */
+enum ingest_missing {
+    INGEST_MISSING_REFUSE,
+    INGEST_MISSING_DROP,
+    INGEST_MISSING_FILL,
+    INGEST_MISSING_INDICATE
+};
+/* "refuse", "drop", "fill", "indicate". */
+#define INGEST_MISSING_RULES "Missing values are refuse, drop, fill or indicate."
 int ingest_missing_parse(const char *name, enum ingest_missing *ret, struct err *err);
 const char *ingest_missing_name(enum ingest_missing m);
 

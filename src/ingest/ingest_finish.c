@@ -7,33 +7,12 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "ingest/ingest_plan.h"
 #include "ingest/ingest_table.h"
 #include "ingest/ingest_text.h"
-#include "wire/names.h"
 
 /* Doubles copied at once. */
 #define BLOCK_DOUBLES ((int64_t)1 << 17)
-
-/* What becomes of a raw column: it is copied, or recoded, or spread. */
-struct plan_column {
-    int64_t *rank; /* text: place of a label number among the sorted labels; owned */
-    bool classes;  /* numbers become class numbers */
-    int64_t width; /* columns in the output; 0: it is ignored */
-    int64_t place; /* the first of them */
-    double fill;   /* for a number that is missing; NaN: there is none */
-};
-
-struct plan {
-    int64_t raw_columns;
-    struct plan_column *column; /* [raw_columns] */
-    bool changes;               /* the rows cannot stay as they are */
-};
-
-/* Whether one-hot encoding makes 0/1 columns of it. */
-static bool is_spread(const struct plan_column *c)
-{
-    return c->width > 0 && c->rank != NULL && !c->classes;
-}
 
 static void plan_deinit(struct plan *p)
 {
@@ -41,10 +20,24 @@ static void plan_deinit(struct plan *p)
         mem_free(p->column[j].rank);
     }
     p->column = mem_free(p->column);
+    p->indicated = mem_free(p->indicated);
 }
 
 #define cleanup_plan __attribute__((cleanup(plan_deinit)))
 #define cleanup_info __attribute__((cleanup(dataset_info_deinit)))
+
+/* Columns that tell where others lack a value, which changes the rows, as what is filled in does.
+ */
+static int plan_indicators(struct plan *p, const struct ingest_table *t, struct err *err)
+{
+    p->indicated = mem_array((size_t)t->columns, sizeof(*p->indicated));
+    for (int64_t j = 0; p->indicated != NULL && j < t->columns; j++) {
+        if (ingest_gap_indicated(t, j)) {
+            p->indicated[p->indicators++] = j;
+        }
+    }
+    return p->indicated != NULL ? 0 : err_no_memory(err);
+}
 
 static int plan_init(struct plan *p, const struct ingest_table *t, enum task task, struct err *err)
 {
@@ -68,15 +61,16 @@ static int plan_init(struct plan *p, const struct ingest_table *t, enum task tas
         }
         c->fill = t->gap != NULL && c->rank == NULL && !c->classes ? ingest_gap_mean(t, j) : NAN;
         c->place = place;
+        p->spread = p->spread || ingest_plan_spreads(c);
         place += c->width;
         p->changes = p->changes || c->classes || c->rank != NULL || c->width == 0;
     }
-    return 0;
+    return plan_indicators(p, t, err);
 }
 
 static int64_t plan_width(const struct plan *p)
 {
-    int64_t width = 0;
+    int64_t width = p->indicators;
     for (int64_t j = 0; j < p->raw_columns; j++) {
         width += p->column[j].width;
     }
@@ -106,6 +100,9 @@ static void plan_row(const struct plan *p, const struct ingest_table *t, const d
         }
         out += c->width;
     }
+    for (int64_t k = 0; k < p->indicators; k++) {
+        *out++ = isnan(raw[p->indicated[k]]);
+    }
 }
 
 /* "color=red", … in the order of the sorted categories. */
@@ -118,6 +115,21 @@ static int one_hot_names(const struct ingest_table *t, int64_t column, const int
         buf_printf(&name, "%s=%s", t->names[column], labels->text[k]);
         ret[rank[k]] = buf_take(&name);
         if (ret[rank[k]] == NULL) {
+            return err_no_memory(err);
+        }
+    }
+    return 0;
+}
+
+/* "size_missing", … behind the others. */
+static int indicator_names(const struct ingest_table *t, const struct plan *p, char **ret,
+                           struct err *err)
+{
+    for (int64_t k = 0; k < p->indicators; k++) {
+        cleanup_buf struct buf name = BUF_INIT;
+        buf_printf(&name, "%s" INGEST_INDICATOR, t->names[p->indicated[k]]);
+        ret[k] = buf_take(&name);
+        if (ret[k] == NULL) {
             return err_no_memory(err);
         }
     }
@@ -138,7 +150,7 @@ static int describe_columns(const struct ingest_table *t, const struct plan *p,
     for (int64_t j = 0; j < t->columns; j++) {
         const struct plan_column *c = &p->column[j];
         char **names = info->column_names + c->place;
-        if (is_spread(c)) {
+        if (ingest_plan_spreads(c)) {
             int r = one_hot_names(t, j, c->rank, names, err);
             if (r < 0) {
                 return r;
@@ -150,7 +162,7 @@ static int describe_columns(const struct ingest_table *t, const struct plan *p,
     for (int64_t k = 0; k < t->targets; k++) {
         info->target_columns[k] = p->column[t->target[k]].place;
     }
-    return 0;
+    return indicator_names(t, p, info->column_names + info->columns - p->indicators, err);
 }
 
 static int describe_classes(const struct ingest_table *t, const struct plan *p,
@@ -179,6 +191,20 @@ static int describe_classes(const struct ingest_table *t, const struct plan *p,
     return 0;
 }
 
+/* Of a text the first of its columns stands for all, which lack a value together. */
+static int describe_indicators(const struct plan *p, struct dataset_info *info, struct err *err)
+{
+    const int64_t first = info->columns - p->indicators;
+    int64_t *of = info->missing.indicates = mem_array((size_t)info->columns, sizeof(*of));
+    if (of == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t i = 0; i < info->columns; i++) {
+        of[i] = i < first ? -1 : p->column[p->indicated[i - first]].place;
+    }
+    return 0;
+}
+
 /* What stands for a value that is missing: in 0/1 columns nothing, so that none of them is set. */
 static int describe_missing(const struct ingest_table *t, const struct plan *p,
                             struct dataset_info *info, struct err *err)
@@ -187,7 +213,7 @@ static int describe_missing(const struct ingest_table *t, const struct plan *p,
     m->allowed = t->gap != NULL;
     m->dropped_rows = t->dropped;
     m->filled = t->filled;
-    if (t->options->missing != INGEST_MISSING_FILL) {
+    if (!ingest_fills(t->options->missing)) {
         return 0;
     }
     m->fill = mem_zarray((size_t)info->columns, sizeof(*m->fill));
@@ -197,14 +223,14 @@ static int describe_missing(const struct ingest_table *t, const struct plan *p,
     }
     for (int64_t j = 0; j < t->columns; j++) {
         const struct plan_column *c = &p->column[j];
-        if (c->width > 0 && !is_spread(c)) {
+        if (c->width > 0 && !ingest_plan_spreads(c)) {
             m->fill[c->place] = c->fill;
         }
         for (int64_t k = 0; k < c->width; k++) {
             m->made_up[c->place + k] = t->writer.rows - t->gap[j].kept;
         }
     }
-    return 0;
+    return t->options->missing == INGEST_MISSING_INDICATE ? describe_indicators(p, info, err) : 0;
 }
 
 static int describe(const struct ingest_table *t, const struct plan *p, enum task task,
@@ -233,105 +259,6 @@ static int describe(const struct ingest_table *t, const struct plan *p, enum tas
         info->warning_texts[info->warnings] = text;
     }
     return 0;
-}
-
-/* Text columns become many: the limits on columns and size hold for what comes out. */
-static int check_spread(const struct ingest_table *t, const struct dataset_info *info,
-                        struct err *err)
-{
-    if (info->columns <= t->columns) {
-        return 0;
-    }
-    int64_t limit = ingest_max_columns(t->options);
-    if (info->columns > limit) {
-        return err_at(
-            err, ERR_TOO_LARGE, "#/one_hot",
-            "One-hot encoding makes %lld columns, more than the limit of %lld (--max-columns).",
-            (long long)info->columns, (long long)limit);
-    }
-    double bytes = (double)info->rows * (double)info->columns * (double)dtype_size(info->dtype);
-    if (bytes > (double)t->options->max_unpacked_bytes) {
-        return err_at(err, ERR_TOO_LARGE, "#/one_hot",
-                      "One-hot encoding makes %.0f bytes, more than the limit of %lld "
-                      "(--max-unpacked-bytes).",
-                      bytes, (long long)t->options->max_unpacked_bytes);
-    }
-    return 0;
-}
-
-/* How a name stands to "prefix=", of which `length` bytes come before the sign: before it, 0 where
- * it begins so, or behind. */
-static int prefix_order(const char *name, const char *prefix, size_t length)
-{
-    const int order = strncmp(name, prefix, length);
-    return order != 0 ? order : (int)(unsigned char)name[length] - '=';
-}
-
-/* A name that begins as those that one-hot encoding makes of column `text`; NULL: none. */
-static const char *find_made_of(const struct name_index *index, const char *text)
-{
-    const size_t length = strlen(text);
-    int64_t low = 0, high = index->count;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        const bool before = prefix_order(index->entries[middle].name, text, length) < 0;
-        low = before ? middle + 1 : low;
-        high = before ? high : middle;
-    }
-    const char *name = low < index->count ? index->entries[low].name : NULL;
-    return name != NULL && prefix_order(name, text, length) == 0 ? name : NULL;
-}
-
-/* The names of the columns that stay, sorted; borrowed of t. */
-static int index_kept(const struct ingest_table *t, const struct plan *p, struct name_index *ret,
-                      struct err *err)
-{
-    cleanup_mem char **kept = mem_array((size_t)t->columns, sizeof(*kept));
-    if (kept == NULL) {
-        return err_no_memory(err);
-    }
-    int64_t count = 0;
-    for (int64_t j = 0; j < t->columns; j++) {
-        if (p->column[j].width > 0) {
-            kept[count++] = t->names[j];
-        }
-    }
-    return name_index_init(ret, kept, count, err);
-}
-
-/* A prediction's column "a" would not be known from a feature "a=b" of another column. */
-static int check_origins(const struct ingest_table *t, const struct plan *p, struct err *err)
-{
-    cleanup_name_index struct name_index index = {0};
-    int r = index_kept(t, p, &index, err);
-    for (int64_t j = 0; r == 0 && j < t->columns; j++) {
-        const char *text = t->names[j];
-        const char *made = is_spread(&p->column[j]) ? find_made_of(&index, text) : NULL;
-        if (made != NULL) {
-            char show[INGEST_SHOW_SIZE], other[INGEST_SHOW_SIZE];
-            r = err_at(err, ERR_INVALID, "#/one_hot",
-                       "The column %s is named as if one-hot encoding had made it of the "
-                       "column %s.",
-                       ingest_show(made, strlen(made), show),
-                       ingest_show(text, strlen(text), other));
-        }
-    }
-    return r;
-}
-
-static int check_names(const struct dataset_info *info, struct err *err)
-{
-    int64_t first = 0;
-    int64_t second = 0;
-    int r = ingest_names_unique(info->column_names, info->columns, &first, &second, err);
-    if (r <= 0) {
-        return r;
-    }
-    char show[INGEST_SHOW_SIZE];
-    const char *name = info->column_names[first];
-    return err_at(err, ERR_INVALID, "#/one_hot",
-                  "One-hot encoding makes two columns with the name %s.",
-                  ingest_show(name, strlen(name), show));
 }
 
 static int copy_rows(const struct ingest_table *t, const struct plan *p, struct ingest_writer *to,
@@ -449,9 +376,7 @@ int ingest_table_finish(struct ingest_table *t, struct dataset_info *ret, struct
     r = r < 0 ? r : ingest_table_warn_columns(t, err);
     r = r < 0 ? r : plan_init(&plan, t, task, err);
     r = r < 0 ? r : describe(t, &plan, task, &info, err);
-    r = r < 0 ? r : check_spread(t, &info, err);
-    r = r < 0 ? r : check_names(&info, err);
-    r = r < 0 ? r : check_origins(t, &plan, err);
+    r = r < 0 ? r : ingest_plan_check(&plan, t, &info, err);
     r = r < 0 ? r : write_final(t, &plan, &info, err);
     if (r < 0) {
         return r;

@@ -12,6 +12,7 @@ static const char *const rules[] = {
     [INGEST_MISSING_REFUSE] = "refuse",
     [INGEST_MISSING_DROP] = "drop",
     [INGEST_MISSING_FILL] = "fill",
+    [INGEST_MISSING_INDICATE] = "indicate",
 };
 
 int ingest_missing_parse(const char *name, enum ingest_missing *ret, struct err *err)
@@ -22,7 +23,7 @@ int ingest_missing_parse(const char *name, enum ingest_missing *ret, struct err 
             return 0;
         }
     }
-    return err_set(err, ERR_INVALID, "Missing values are refuse, drop or fill.");
+    return err_set(err, ERR_INVALID, INGEST_MISSING_RULES);
 }
 
 const char *ingest_missing_name(enum ingest_missing m)
@@ -180,7 +181,7 @@ static int64_t find_worst(const struct ingest_table *t, bool targets)
 
 static int warn_dropped(struct ingest_table *t, struct err *err)
 {
-    const bool fill = t->options->missing == INGEST_MISSING_FILL;
+    const bool fill = ingest_fills(t->options->missing);
     const int64_t rows = t->writer.rows + t->dropped, worst = find_worst(t, fill);
     char show[INGEST_SHOW_SIZE];
     ingest_show(t->names[worst], strlen(t->names[worst]), show);
@@ -215,9 +216,13 @@ static int warn_filled(struct ingest_table *t, struct err *err)
     return ingest_table_warn(
         t, err,
         "%lld missing values were filled in: numbers with the mean of their "
-        "column, words as none of its words. The column %s lacks most, %lld of "
+        "column, words as none of its words%s. The column %s lacks most, %lld of "
         "%lld.",
-        (long long)t->filled, ingest_show(t->names[most], strlen(t->names[most]), show),
+        (long long)t->filled,
+        t->options->missing == INGEST_MISSING_INDICATE ? "; columns \"…" INGEST_INDICATOR
+                                                         "\" tell where that was"
+                                                       : "",
+        ingest_show(t->names[most], strlen(t->names[most]), show),
         (long long)(t->writer.rows - t->gap[most].kept), (long long)t->writer.rows);
 }
 
@@ -230,6 +235,12 @@ int ingest_gaps_finish(struct ingest_table *t, struct err *err)
     r = r < 0 ? r : keep_all_used(t, err);
     r = r < 0 || t->dropped == 0 ? r : warn_dropped(t, err);
     return r < 0 || t->filled == 0 ? r : warn_filled(t, err);
+}
+
+bool ingest_gap_indicated(const struct ingest_table *t, int64_t column)
+{
+    return t->options->missing == INGEST_MISSING_INDICATE && !t->is_ignored[column] &&
+           !t->is_target[column] && t->gap[column].kept < t->writer.rows;
 }
 
 int64_t ingest_gap_label(const struct ingest_table *t, int64_t column, double raw)

@@ -25,6 +25,9 @@ struct ingest_table;
     "missing=drop and missing=fill (krr: --missing) leave out rows without a target"
 #define INGEST_NAN_ADVICE " Where NaN marks a missing value, " INGEST_TAKE_MISSING "."
 
+/* What the indicator of a column is called, behind the column's name. */
+#define INGEST_INDICATOR "_missing"
+
 /* What is kept of a column where values may be missing. */
 struct ingest_gap {
     int64_t present;       /* values in all rows read */
@@ -33,6 +36,16 @@ struct ingest_gap {
     bool *used;            /* [INGEST_MAX_CLASSES] text: labels in rows that stay; owned */
     int64_t *number;       /* text: labels without those that are in none; NULL: all are; owned */
 };
+
+/* Whether missing values are filled in. */
+static inline bool ingest_fills(enum ingest_missing rule)
+{
+    return rule == INGEST_MISSING_FILL || rule == INGEST_MISSING_INDICATE;
+}
+
+/* Whether a column has an indicator: behind all columns, in their order. When all rows are there.
+ */
+bool ingest_gap_indicated(const struct ingest_table *t, int64_t column);
 
 /* Makes t->gap where the options take missing values, and its part of a column that became one of
  * text. */

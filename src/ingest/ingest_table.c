@@ -228,18 +228,23 @@ static int choose_targets(struct ingest_table *t, int64_t usual, struct err *err
 /* Means and counts as long as any, so that the header has room for those that are found. */
 static int foresee_fill(const struct ingest_table *t, struct dataset_missing *ret, struct err *err)
 {
-    if (t->options->missing != INGEST_MISSING_FILL) {
+    if (!ingest_fills(t->options->missing)) {
         return 0;
     }
+    const bool indicate = t->options->missing == INGEST_MISSING_INDICATE;
     ret->allowed = true;
     ret->fill = mem_array((size_t)t->columns, sizeof(*ret->fill));
     ret->made_up = mem_array((size_t)t->columns, sizeof(*ret->made_up));
-    if (ret->fill == NULL || ret->made_up == NULL) {
+    ret->indicates = indicate ? mem_array((size_t)t->columns, sizeof(*ret->indicates)) : NULL;
+    if (ret->fill == NULL || ret->made_up == NULL || (indicate && ret->indicates == NULL)) {
         return err_no_memory(err);
     }
     for (int64_t j = 0; j < t->columns; j++) {
         ret->fill[j] = -DBL_MIN;
         ret->made_up[j] = ROWS_AS_LONG_AS_ANY;
+        if (indicate) {
+            ret->indicates[j] = -1; /* where there are indicators, the rows are copied anyway */
+        }
     }
     return 0;
 }
@@ -263,6 +268,7 @@ static int open_writer(struct ingest_table *t, struct err *err)
     r = r < 0 ? r : ingest_header_size(&info, &room, err);
     mem_free(info.missing.fill);
     mem_free(info.missing.made_up);
+    mem_free(info.missing.indicates);
     if (r < 0) {
         return r;
     }

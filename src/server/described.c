@@ -81,7 +81,8 @@ static size_t size_of(const struct dataset_info *info)
            size_of_texts(info->class_labels, info->classes) +
            size_of_texts(info->warning_texts, info->warnings) +
            (info->missing.fill != NULL ? (size_t)info->columns * (sizeof(double) + sizeof(int64_t))
-                                       : 0);
+                                       : 0) +
+           (info->missing.indicates != NULL ? (size_t)info->columns * sizeof(int64_t) : 0);
 }
 
 /* Takes info. NULL: memory lacks. */

@@ -39,7 +39,17 @@ void dataset_info_deinit(struct dataset_info *info)
     names_free(info->warning_texts, info->warnings);
     mem_free(info->missing.fill);
     mem_free(info->missing.made_up);
+    mem_free(info->missing.indicates);
     *info = (struct dataset_info){.rows = 0};
+}
+
+static void write_indicates(struct json *to, const struct dataset_info *info)
+{
+    struct json *list = json_set_array(to, "indicates");
+    for (int64_t i = 0; i < info->columns; i++) {
+        const int64_t of = info->missing.indicates[i];
+        json_push(list, of >= 0 ? json_new_number((double)of) : json_new_null());
+    }
 }
 
 static void write_missing(struct json *to, const struct dataset_info *info)
@@ -58,6 +68,9 @@ static void write_missing(struct json *to, const struct dataset_info *info)
     for (int64_t i = 0; i < info->columns; i++) {
         json_push(list, isfinite(m->fill[i]) ? json_new_number(m->fill[i]) : json_new_null());
         json_push(counts, json_new_number((double)m->made_up[i]));
+    }
+    if (m->indicates != NULL) {
+        write_indicates(j, info);
     }
 }
 
@@ -239,9 +252,40 @@ static int read_made_up(const struct json *list, struct dataset_info *info, stru
     return 0;
 }
 
+/* Of each column another one, which is none of those itself, or null; only with fill values. */
+static int read_indicates(const struct json *list, struct dataset_info *info, struct err *err)
+{
+    if (list == NULL) {
+        return 0;
+    }
+    if (info->missing.fill == NULL || json_type(list) != JSON_ARRAY ||
+        json_size(list) != info->columns) {
+        return field_wrong(err, "indicates", FIELD_WHOLE, list, "an element for each column");
+    }
+    int64_t *of = info->missing.indicates = mem_array((size_t)info->columns, sizeof(*of));
+    if (of == NULL) {
+        return err_no_memory(err);
+    }
+    int64_t i = 0;
+    for (const struct json *item = json_first(list); item != NULL; item = json_next(item), i++) {
+        of[i] = -1;
+        if (json_type(item) != JSON_NULL &&
+            (!field_count(item, &of[i]) || of[i] >= info->columns)) {
+            return field_wrong(err, "indicates", i, item, "a column or null");
+        }
+    }
+    for (i = 0; i < info->columns; i++) {
+        if (of[i] >= 0 && of[of[i]] >= 0) {
+            return field_error(err, "indicates", i, "The column tells of one that tells itself.");
+        }
+    }
+    return 0;
+}
+
 static int read_missing(const struct json *j, struct dataset_info *info, struct err *err)
 {
-    static const char *const keys[] = {"dropped_rows", "filled", "fill", "made_up", NULL};
+    static const char *const keys[] = {"dropped_rows", "filled",    "fill",
+                                       "made_up",      "indicates", NULL};
     const struct json *missing = NULL;
     int rc = field_object(j, "missing", &missing, err);
     if (rc < 0 || missing == NULL) {
@@ -254,6 +298,7 @@ static int read_missing(const struct json *j, struct dataset_info *info, struct 
     rc = rc < 0 ? rc : read_count(missing, "filled", 0, &m->filled, err);
     rc = rc < 0 ? rc : read_fill(json_get(missing, "fill"), info, err);
     rc = rc < 0 ? rc : read_made_up(json_get(missing, "made_up"), info, err);
+    rc = rc < 0 ? rc : read_indicates(json_get(missing, "indicates"), info, err);
     if (rc < 0) {
         err_prefix(err, "#/missing");
     }

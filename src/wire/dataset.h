@@ -33,6 +33,8 @@ struct dataset_missing {
     int64_t filled;       /* values that were filled in */
     double *fill;         /* [columns] with what, NaN: nothing can be; NULL: rows were left out */
     int64_t *made_up;     /* [columns] how many of each; NULL with fill */
+    int64_t *indicates;   /* [columns] the column of which this is 1 where it was missing, and 0
+                             elsewhere; -1: it is no such column. NULL: there are none */
 };
 
 /* What is known of a data set without its numbers. Owned strings and arrays. */
@@ -55,7 +57,7 @@ void dataset_info_deinit(struct dataset_info *info);
 /* {"rows","columns","dtype","column_names":[…],"target_columns":[…],"task","classes",
  *  "class_labels":[…],"warnings":[…]}, and where values may be missing
  *  "missing":{"dropped_rows","filled","fill":null or [number or null, …],
- *  "made_up":null or [count, …]} */
+ *  "made_up":null or [count, …]}, which has "indicates":[column or null, …] where such are made */
 int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err);
 /* Checks every rule of the structure above; -ERR_INVALID with a pointer. */
 int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err);

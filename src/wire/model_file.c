@@ -9,8 +9,14 @@
 #include "wire/names.h"
 
 /* Models are written as the first version has them that does, so that all readers take them: 1 has
- * no variance, 2 has one, 3 fills in what is missing and may have one. */
-enum { FORMAT_VERSION = 1, VARIANCE_VERSION = 2, FILL_VERSION = 3, NAMES_MAX = 1 << 30 };
+ * no variance, 2 has one, 3 fills in what is missing and may have one, 4 also tells what was. */
+enum {
+    FORMAT_VERSION = 1,
+    VARIANCE_VERSION = 2,
+    FILL_VERSION = 3,
+    INDICATE_VERSION = 4,
+    NAMES_MAX = 1 << 30
+};
 
 static int corrupt(struct err *err, const char *what)
 {
@@ -72,6 +78,7 @@ static void list_slots(struct model_file *f, struct slot ret[MODEL_FILE_TENSORS]
         {"target_mean", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_mean},
         {"target_scale", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_scale},
         {"feature_fill", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->feature_fill},
+        {"feature_indicates", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->feature_indicates},
         {"bandwidths", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->bandwidths},
         {"variance_factor", DTYPE_F64, 2, {f->m, f->p}, (const void **)&f->variance_factor},
         {"prior_variance", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->prior_variance},
@@ -146,6 +153,18 @@ static bool none_negative(const double *x, int64_t n)
     return true;
 }
 
+/* Places of features that tell of no other themselves, and -1. */
+static bool are_indicators(const double *of, int64_t d)
+{
+    for (int64_t j = 0; of != NULL && j < d; j++) {
+        if (of[j] != -1 && !(of[j] >= 0 && of[j] < (double)d && of[j] == trunc(of[j]) &&
+                             of[(int64_t)of[j]] == -1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool all_positive(const double *x, int64_t n)
 {
     for (int64_t i = 0; x != NULL && i < n; i++) {
@@ -190,7 +209,7 @@ static int read_factor_size(const struct tensors *file, struct model_file *f, st
 
 /* Which tensors a file has that not all have. */
 struct extent {
-    bool bandwidths, variance, fill;
+    bool bandwidths, variance, fill, indicates;
 };
 
 static bool is_wanted(const struct slot *s, const struct model_file *f, const struct extent *e)
@@ -199,9 +218,10 @@ static bool is_wanted(const struct slot *s, const struct model_file *f, const st
     const bool variance = at == (const void **)&f->variance_factor ||
                           at == (const void **)&f->prior_variance ||
                           at == (const void **)&f->noise_variance;
-    return at == (const void **)&f->bandwidths     ? e->bandwidths
-           : at == (const void **)&f->feature_fill ? e->fill
-                                                   : !variance || e->variance;
+    return at == (const void **)&f->bandwidths          ? e->bandwidths
+           : at == (const void **)&f->feature_fill      ? e->fill
+           : at == (const void **)&f->feature_indicates ? e->indicates
+                                                        : !variance || e->variance;
 }
 
 static int read_tensors(const struct tensors *file, struct model_file *f, const struct extent *e,
@@ -213,8 +233,8 @@ static int read_tensors(const struct tensors *file, struct model_file *f, const 
     }
     f->m = centers->shape[0];
     f->dtype = centers->dtype;
-    const int count =
-        MODEL_FILE_TENSORS - (e->bandwidths ? 0 : 1) - (e->variance ? 0 : 3) - (e->fill ? 0 : 1);
+    const int count = MODEL_FILE_TENSORS - (e->bandwidths ? 0 : 1) - (e->variance ? 0 : 3) -
+                      (e->fill ? 0 : 1) - (e->indicates ? 0 : 1);
     if (file->count != count) {
         return corrupt(err, "it has too few or too many tensors");
     }
@@ -227,6 +247,9 @@ static int read_tensors(const struct tensors *file, struct model_file *f, const 
     if (r == 0 && (!all_positive(f->feature_scale, f->d) || !all_positive(f->target_scale, f->t) ||
                    !all_positive(f->bandwidths, f->d))) {
         return corrupt(err, "a scale or a bandwidth is not positive");
+    }
+    if (r == 0 && !are_indicators(f->feature_indicates, f->d)) {
+        return corrupt(err, "a feature tells of none of the others whether it is missing");
     }
     if (r == 0 &&
         (!none_negative(f->prior_variance, f->t) || !none_negative(f->noise_variance, f->t))) {
@@ -336,12 +359,13 @@ static int read_metadata(const struct json *j, const struct tensors *file, struc
         !take_number(j, "version", &version)) {
         return corrupt(err, "its description has the wrong form");
     }
-    if (version != FORMAT_VERSION && version != VARIANCE_VERSION && version != FILL_VERSION) {
+    if (!(version >= FORMAT_VERSION && version <= INDICATE_VERSION && version == trunc(version))) {
         return err_set(err, ERR_UNSUPPORTED,
                        "The model file has version %g; versions %d to %d are read.", version,
-                       FORMAT_VERSION, FILL_VERSION);
+                       FORMAT_VERSION, INDICATE_VERSION);
     }
-    ret->fill = version == FILL_VERSION;
+    ret->indicates = version == INDICATE_VERSION;
+    ret->fill = version >= FILL_VERSION;
     ret->variance =
         ret->fill ? tensors_find(file, "variance_factor") != NULL : version == VARIANCE_VERSION;
     if ((json_get(j, "classes") != NULL) != (f->task == TASK_CLASSIFICATION)) {
@@ -433,6 +457,20 @@ static void describe_variance(const struct model_file *f, struct json *to)
     set_numbers(j, "noise", f->noise_variance, f->t);
 }
 
+/* The place of the feature of which another tells that it is missing; of the others null. */
+static void describe_indicators(const struct model_file *f, struct json *to)
+{
+    if (f->feature_indicates == NULL) {
+        json_set(to, "indicates", json_new_null());
+        return;
+    }
+    struct json *list = json_set_array(to, "indicates");
+    for (int64_t j = 0; j < f->d; j++) {
+        const double of = f->feature_indicates[j];
+        json_push(list, of >= 0 ? json_new_number(of) : json_new_null());
+    }
+}
+
 struct json *model_file_describe(const struct model_file *f)
 {
     struct json *j = json_new_object();
@@ -444,6 +482,7 @@ struct json *model_file_describe(const struct model_file *f)
     } else {
         json_set(j, "fill", json_new_null());
     }
+    describe_indicators(f, j);
     names_write(j, "targets", f->target_names, f->outputs);
     if (f->class_labels != NULL) {
         names_write(j, "classes", f->class_labels, f->t);
@@ -465,7 +504,8 @@ static char *metadata_text(const struct model_file *f)
 {
     cleanup_json struct json *j = json_new_object();
     json_set_int(j, "version",
-                 f->feature_fill != NULL      ? FILL_VERSION
+                 f->feature_indicates != NULL ? INDICATE_VERSION
+                 : f->feature_fill != NULL    ? FILL_VERSION
                  : f->variance_factor != NULL ? VARIANCE_VERSION
                                               : FORMAT_VERSION);
     json_set(j, "kernel", model_file_kernel(f, false));

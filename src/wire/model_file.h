@@ -5,8 +5,9 @@
  *   feature_mean   [d]     float64   feature_scale  [d]
  *   target_mean    [t]     float64   target_scale   [t]
  *   feature_fill   [d]     float64   only of models that fill in features that are missing
- *   bandwidths     [d]     float64   only where the kernel has one bandwidth a feature
- *   variance_factor [m, p] float64   and
+ *   feature_indicates [d]  float64   and where that is told: of each feature that is 1 where
+ * another is missing and else 0 the place of that one, of others -1 bandwidths     [d]     float64
+ * only where the kernel has one bandwidth a feature variance_factor [m, p] float64   and
  *   prior_variance [t]     float64   noise_variance [t], of models that know their variance
  *   centers        [m, d]  float32 or float64: standardised points
  *
@@ -26,7 +27,7 @@
 #include "wire/dataset.h"
 #include "wire/tensors.h"
 
-#define MODEL_FILE_TENSORS 11 /* at most */
+#define MODEL_FILE_TENSORS 12 /* at most */
 
 struct model_file {
     const struct method_def *kernel; /* of the catalog */
@@ -43,6 +44,7 @@ struct model_file {
     enum dtype dtype;                /* of centers */
     const double *coef, *feature_mean, *feature_scale, *target_mean, *target_scale;
     const double *feature_fill;                                      /* or NULL */
+    const double *feature_indicates;                                 /* or NULL; needs the former */
     const double *bandwidths;                                        /* or NULL */
     const double *variance_factor, *prior_variance, *noise_variance; /* all or none */
     const void *centers;

@@ -247,12 +247,29 @@ static int check_filled(const struct dataset_info *info, int64_t column, enum ro
                                     : "with this column as its target, which leaves them out");
 }
 
+/* What tells that another column is missing is made in questions, of that one. */
+static int check_indicator(const struct dataset_info *info, const struct columns *c, int64_t column,
+                           struct err *err)
+{
+    const int64_t *indicates = info->missing.indicates;
+    const int64_t of = indicates != NULL ? indicates[column] : -1;
+    if (of < 0 || c->roles[column] != ROLE_FEATURE || c->roles[of] == ROLE_FEATURE) {
+        return 0;
+    }
+    return err_at(
+        err, ERR_INVALID, "#/features",
+        "The feature \"%.64s\" tells where \"%.64s\" is missing, which must be a feature, "
+        "too.",
+        info->column_names[column], info->column_names[of]);
+}
+
 static int check_all_filled(const struct dataset_info *info, const struct columns *c,
                             struct err *err)
 {
     int rc = 0;
     for (int64_t i = 0; rc == 0 && i < info->columns; i++) {
         rc = check_filled(info, i, (enum role)c->roles[i], NULL, err);
+        rc = rc == 0 ? check_indicator(info, c, i, err) : rc;
     }
     return rc;
 }

@@ -290,6 +290,32 @@ def test_what_is_missing_is_filled_in(page, api, tmp_path, name):
     assert not page.find("td strong")
 
 
+def test_the_model_is_told_what_is_missing(page, api, tmp_path, name):
+    """Columns that tell so are made of what is missing: nobody types them."""
+    table = "a,b,y\n" + "".join(f"{i % 7 if i % 5 else ''},{i % 3},{i % 7 + 9 * (i % 5 == 0)}\n" for i in range(60))
+    path = tmp_path / f"{name}.csv"
+    path.write_text(table)
+    page.open("data")
+    page.one("input[type=file]").send_keys(str(path))
+    page.put("Missing values", "fill them in, and tell where", ".offer")
+    page.button("Upload", ".offer").click()
+    page.text("60 rows, 4 columns, regression of y.", ".upload")
+    dataset = api.upload(table.encode(), missing="indicate")
+    api.train(name, dataset["id"])
+    wanted = api.predict(name, [[None, 1], [2, 1]]).json()["predictions"]
+    page.open(f"models/{name}")
+    assert [e.text for e in page.find("form .tight label")] == ["a", "b"]
+    page.put("b", "1")
+    page.button("Predict").click()
+    page.text("1 prediction of", "main")
+    np.testing.assert_allclose(float(page.one("td strong").text), wanted[0], rtol=1e-9)
+    page.script("[...document.querySelectorAll('details')].find((d) => d.innerText.includes('Paste')).open = true")
+    page.script("arguments[0].value = arguments[1]", page.labelled("Rows, as CSV or JSON"), "b,a\n1,\n1,2\n")
+    page.button("Predict rows").click()
+    page.text("2 predictions of", "main")
+    np.testing.assert_allclose([float(e.text) for e in page.find("td strong")], wanted, rtol=1e-9)
+
+
 def test_words_in_pasted_rows(page, api, name):
     """Columns of words are pasted as the table has them; those that the model does not know pass where that is said."""
     table = "city,size,price\n" + "".join(f"{['Paris', 'Rome'][i % 2]},{i},{i * 2.5}\n" for i in range(40))

@@ -151,6 +151,25 @@ def test_what_is_missing_is_filled_in(api, name, kernel, precision):
     assert (whole == expected).all()
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian_l1"])
+def test_what_is_missing_is_told(api, name, kernel, precision):
+    """By the graph, whatever stands in the columns that tell: NaN, or 0."""
+    X, y = data.regression(ROWS, d=5, seed=53)
+    X[:, :3][np.random.default_rng(5).random((ROWS, 3)) < 0.1] = np.nan
+    train(api, name, api.upload_npz(X, y, missing="indicate"), KERNELS[kernel], precision)
+    expected, _ = served(api, name, [[None if np.isnan(v) else v for v in row] for row in X.tolist()])
+    for form in ["float64", "svm_regressor"] if kernel == "gaussian" else ["float64"]:
+        model = session(export(api, name, format="onnx", form=form))
+        metadata = model.get_modelmeta().custom_metadata_map
+        assert "feature_indicates" in metadata["indicator_formula"]
+        for told in (np.nan, 0, np.isnan(X[:, :3])):
+            wide = np.hstack([X, np.full((ROWS, 3), told)]).astype(np.float64 if form == "float64" else np.float32)
+            check(model.run(["y"], {"X": wide})[0], expected, error_of(metadata))
+    tensors = safetensors.numpy.load(export(api, name).content)
+    assert tensors["feature_indicates"].tolist() == [-1] * 5 + [0, 1, 2]
+
+
 def test_features_far_from_the_origin(api, name):
     """Not standardised, at 10^6: distances by inner products would lose most digits there."""
     X, y = data.regression(ROWS, d=5, seed=52)

@@ -103,7 +103,7 @@ def changed_model(change):
     (changed_model(lambda m: m["features"].pop()), "tensor"),
     (changed_model(lambda m: m["targets"].append("more")), "tensor"),
     (changed_model(lambda m: m.update(version=2)), "factor of its variance"),
-    (changed_model(lambda m: m.update(version=4)), "version 4"),
+    (changed_model(lambda m: m.update(version=5)), "version 5"),
     (changed_model(lambda m: m.update(task="auto")), ""),
     (changed_model(lambda m: m.update(task="classification")), "class labels"),
     (lambda h: h["centers"].update(shape=[4, h["centers"]["shape"][0]]), "shape"),

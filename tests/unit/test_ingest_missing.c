@@ -16,6 +16,14 @@ static int setup_fill(void **state)
     return r;
 }
 
+static int setup_indicate(void **state)
+{
+    const int r = setup(state);
+    ((struct fixture *)*state)->options.missing = INGEST_MISSING_INDICATE;
+    return r;
+}
+
+#define INDICATE_TEST(name) cmocka_unit_test_setup_teardown(name, setup_indicate, teardown)
 #define DROP_TEST(name) cmocka_unit_test_setup_teardown(name, setup_drop, teardown)
 #define FILL_TEST(name) cmocka_unit_test_setup_teardown(name, setup_fill, teardown)
 
@@ -27,7 +35,8 @@ static void assert_missing(const struct fixture *f, int64_t dropped, int64_t fil
     assert_int_equal(told->filled, filled);
     assert_int_equal(kept->dropped_rows, dropped);
     assert_int_equal(kept->filled, filled);
-    assert_true((kept->fill != NULL) == (f->options.missing == INGEST_MISSING_FILL));
+    assert_true((kept->fill != NULL) == (f->options.missing != INGEST_MISSING_DROP));
+    assert_true((kept->indicates != NULL) == (f->options.missing == INGEST_MISSING_INDICATE));
     struct err err;
     assert_int_equal(dataset_check(f->data, &err), 0);
 }
@@ -126,6 +135,30 @@ static void test_fill(void **state)
     assert_fill(f, 1.5, 2.75);
     assert_missing(f, 0, 0);
     assert_int_equal(f->info.warnings, 0);
+}
+
+/* A column more for each that lacks a value in a row that stays, behind all others. */
+static void test_indicate(void **state)
+{
+    struct fixture *f = *state;
+    static const int64_t of[] = {-1, -1, -1, 0, 1};
+    accept_text(f, "a,b,y\n1,2,3\n,0.25,6.5\n2,NA,9\n4,7,\n0,1,2\n");
+    assert_columns(f, "a,b,y,a_missing,b_missing");
+    assert_values(f, 1, 2, 3, 0, 0, 1, 0.25, 6.5, 1, 0, 2, 3.25 / 3, 9, 0, 1, 0, 1, 2, 0, 0);
+    assert_fill(f, 1, 3.25 / 3, 20.5 / 4, 0, 0);
+    assert_missing(f, 1, 2);
+    assert_memory_equal(f->data->info.missing.indicates, of, sizeof(of));
+    assert_int_equal(f->info.target_columns[0], 2);
+    assert_contains(f->info.warning_texts[1],
+                    "words as none of its words; columns \"…_missing\" tell");
+    accept_text(f,
+                "a,b,y\n1,2,3\n2,0.25,6.5\n5,,\n"); /* the one that lacks something is left out */
+    assert_columns(f, "a,b,y");
+    assert_missing(f, 1, 0);
+    assert_int_equal(f->data->info.missing.indicates[1], -1);
+    f->options.max_columns = 3;
+    refuse_text(f, "a,b,y\n1,2,3\n,0.25,6.5\n2,1,9\n", ERR_TOO_LARGE, "#/missing",
+                "With missing=indicate the table has 4 columns, more than the limit of 3");
 }
 
 /* The mean is that of the exact sum, whatever cancels, and stays finite. */
@@ -313,8 +346,8 @@ static void test_npz(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_names), cmocka_unit_test(test_marks), INGEST_TEST(test_refused),
-          DROP_TEST(test_drop), FILL_TEST(test_fill), FILL_TEST(test_exact_means),
-          FILL_TEST(test_words_fill), FILL_TEST(test_constant_columns),
+          DROP_TEST(test_drop), FILL_TEST(test_fill), INDICATE_TEST(test_indicate),
+          FILL_TEST(test_exact_means), FILL_TEST(test_words_fill), FILL_TEST(test_constant_columns),
           DROP_TEST(test_words_of_dropped_rows), FILL_TEST(test_class_targets),
           FILL_TEST(test_headers), DROP_TEST(test_row_numbers), FILL_TEST(test_no_value),
           FILL_TEST(test_bad_numbers), FILL_TEST(test_libsvm), FILL_TEST(test_npy),

@@ -50,6 +50,18 @@ static const struct served_model filling_texts = {.name = "m",
                                                   .fill = text_fill,
                                                   .targets = targets};
 
+/* "d" tells where "a" is missing. */
+static const int64_t indicates[] = {-1, -1, 0};
+static const struct served_model telling = {.name = "m",
+                                            .version = 1,
+                                            .d = 3,
+                                            .outputs = 1,
+                                            .features = features,
+                                            .fill = fill,
+                                            .indicates = indicates,
+                                            .indicators = 1,
+                                            .targets = targets};
+
 enum kind { JSON, CSV, CSV_HEADED, CSV_BARE, NPY, INFER };
 
 static bool is_csv(enum kind kind)
@@ -99,7 +111,7 @@ static const struct {
     enum kind kind;
     const char *text;
     size_t len; /* 0: the text's */
-    enum { NUMBERS, TEXTS, LACKING, LACKING_TEXTS } what;
+    enum { NUMBERS, TEXTS, LACKING, LACKING_TEXTS, TELLING } what;
 } bodies[] = {
     {JSON, "{\"instances\": [[1, 2, 3], [4.5e3, -5, 0.6], {\"a\": 1, \"d\": 3, \"b/c\": 2}]}", 0,
      NUMBERS},
@@ -162,6 +174,14 @@ static const struct {
      "{\"inputs\": [{\"data\": [null, 2, null, null, null, 6], \"name\": \"X\", \"shape\": [2, 3], "
      "\"datatype\": \"FP64\"}]}",
      0, LACKING},
+    {JSON, "{\"instances\": [[1, 2], [null, 2], [1, 2, 0], {\"b/c\": 2, \"a\": null}]}", 0,
+     TELLING},
+    {JSON, "{\"inputs\": {\"b/c\": [2, 2], \"a\": [1, null]}}", 0, TELLING},
+    {JSON, "{\"dataframe_split\": {\"columns\": [\"b/c\", \"a\"], \"data\": [[2, 1], [2, null]]}}",
+     0, TELLING},
+    {CSV, "1,2\n,2\n", 0, TELLING},
+    {CSV, "b/c,a\n2,1\n2,NA\n", 0, TELLING},
+    {CSV, "1,2,\n,2,0\n", 0, TELLING},
 };
 enum { BODIES = sizeof bodies / sizeof *bodies };
 
@@ -170,7 +190,8 @@ static const struct served_model *model_of(int i, bool classes)
     const struct served_model *const models[] = {[NUMBERS] = classes ? &classifier : &regression,
                                                  [TEXTS] = &texts,
                                                  [LACKING] = &filling,
-                                                 [LACKING_TEXTS] = &filling_texts};
+                                                 [LACKING_TEXTS] = &filling_texts,
+                                                 [TELLING] = &telling};
     return models[bodies[i].what];
 }
 
@@ -215,6 +236,29 @@ static void test_lacking(void **state)
             filled += q.X[k] > 6;
         }
         assert_true(filled > 0);
+        question_deinit(&q);
+    }
+}
+
+/* Whether the rest is there or not, the first feature is 1 or missing, and the last tells which. */
+static void test_telling(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BODIES; i++) {
+        struct question q = {.X = NULL};
+        if (bodies[i].what != TELLING) {
+            continue;
+        }
+        assert_int_equal(
+            read_body(bodies[i].kind, bodies[i].text, length_of(i), &telling, &q, NULL), 0);
+        int told = 0;
+        for (int64_t k = 0; k < q.rows; k++) {
+            const double *x = q.X + 3 * k;
+            assert_true(x[1] == 2 && (x[2] == 0 || x[2] == 1));
+            assert_true(x[0] == (x[2] == 1 ? fill[0] : 1));
+            told += x[2] == 1;
+        }
+        assert_true(told > 0 && told < q.rows);
         question_deinit(&q);
     }
 }
@@ -444,8 +488,8 @@ static void test_many_rows(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_good), cmocka_unit_test(test_lacking),
-          cmocka_unit_test(test_mutations), cmocka_unit_test(test_every_cut),
-          cmocka_unit_test(test_binary_mutations), cmocka_unit_test(test_texts),
-          cmocka_unit_test(test_wishes), cmocka_unit_test(test_no_memory),
-          cmocka_unit_test(test_too_many_rows), cmocka_unit_test(test_single_precision_rounds_once),
-          cmocka_unit_test(test_many_rows))
+          cmocka_unit_test(test_telling), cmocka_unit_test(test_mutations),
+          cmocka_unit_test(test_every_cut), cmocka_unit_test(test_binary_mutations),
+          cmocka_unit_test(test_texts), cmocka_unit_test(test_wishes),
+          cmocka_unit_test(test_no_memory), cmocka_unit_test(test_too_many_rows),
+          cmocka_unit_test(test_single_precision_rounds_once), cmocka_unit_test(test_many_rows))

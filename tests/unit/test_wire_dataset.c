@@ -56,6 +56,8 @@ static void test_info_missing(void **state)
     (void)state;
     static const char *const cases[] = {
         ",\"missing\":{\"dropped_rows\":3,\"filled\":0,\"fill\":null,\"made_up\":null}}",
+        ",\"missing\":{\"dropped_rows\":0,\"filled\":2,\"fill\":[0.1,0,null],\"made_up\":[2,0,0],"
+        "\"indicates\":[null,0,null]}}",
         ",\"missing\":{\"dropped_rows\":0,\"filled\":2,\"fill\":[0.1,-2,null],\"made_up\":[2,0,0]}"
         "}",
     };
@@ -150,6 +152,17 @@ static void test_missing_refused(void **state)
          "#/missing/made_up"},
         {"{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":[0,-1,0]}",
          "#/missing/made_up/1"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"made_up\":null,\"indicates\":[null,0,"
+         "null]}",
+         "#/missing/indicates"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":[0,0,0],\"indicates\":["
+         "null,3,"
+         "null]}",
+         "#/missing/indicates/1"},
+        {"{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2,3],\"made_up\":[0,0,0],\"indicates\":["
+         "null,0,"
+         "1]}",
+         "#/missing/indicates/2"},
         {"{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"made_up\":[0,0,0]}",
          "#/missing/made_up"},
     };

@@ -85,6 +85,35 @@ static void test_round_trip(void **state)
     }
 }
 
+/* What tells that another feature is missing tells of one that does not tell itself. */
+static void test_indicates(void **state)
+{
+    (void)state;
+    static const double fill[D] = {0.1, 0}, good[D] = {-1, 0};
+    static const double bad[][D] = {{-1, 2}, {1, 0}, {0, -1}, {-1, 0.5}, {-1, -2}};
+    struct model_file f = example(false), back;
+    f.feature_fill = fill;
+    f.feature_indicates = good;
+    struct buf image = write_file(&f, NULL);
+    assert_non_null(memmem(image.data, image.len, "\\\"version\\\":4", 13));
+    assert_int_equal(model_file_open(image.data, image.len, &back, NULL, NULL), 0);
+    assert_memory_equal(back.feature_indicates, good, sizeof(good));
+    cleanup_json struct json *j = model_file_describe(&back);
+    cleanup_mem char *text = json_print(j);
+    assert_contains(text, "\"indicates\":[null,0],\"targets\"");
+    model_file_deinit(&back);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct err err;
+        f.feature_indicates = bad[i];
+        struct buf damaged = write_file(&f, NULL);
+        assert_int_equal(model_file_open(damaged.data, damaged.len, &back, NULL, &err),
+                         -ERR_CORRUPT);
+        assert_contains(err.detail, "tells of none of the others");
+        buf_deinit(&damaged);
+    }
+    buf_deinit(&image);
+}
+
 /* A model that fills in what is missing says so by its version, for readers that know no such. */
 static void test_fill(void **state)
 {
@@ -106,13 +135,13 @@ static void test_fill(void **state)
         assert_memory_equal(again.data, image.data, image.len);
         cleanup_json struct json *j = model_file_describe(&back);
         cleanup_mem char *text = json_print(j);
-        assert_contains(text, "\"fill\":[0.1,-7],\"targets\"");
+        assert_contains(text, "\"fill\":[0.1,-7],\"indicates\":null,\"targets\"");
         model_file_deinit(&back);
         buf_deinit(&again);
         char *version = memmem(image.data, image.len, "\\\"version\\\":3", 13);
-        for (const char *other = "124"; *other; other++) {
+        for (const char *other = "1245"; *other; other++) {
             struct err err;
-            const int wanted = *other == '4' ? -ERR_UNSUPPORTED : -ERR_CORRUPT;
+            const int wanted = *other == '5' ? -ERR_UNSUPPORTED : -ERR_CORRUPT;
             version[12] = *other;
             assert_int_equal(model_file_open(image.data, image.len, &back, NULL, &err), wanted);
         }
@@ -126,10 +155,11 @@ static void test_description(void **state)
     const struct model_file f = example(true);
     cleanup_json struct json *j = model_file_describe(&f);
     cleanup_mem char *text = json_print(j);
-    assert_string_equal(text, "{\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[1,4]},"
-                              "\"task\":\"regression\",\"features\":[\"x0\",\"x1\"],"
-                              "\"fill\":null,\"targets\":[\"y\"],\"classes\":null,\"centers\":4,"
-                              "\"precision\":\"float32\",\"variance\":null}");
+    assert_string_equal(
+        text, "{\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[1,4]},"
+              "\"task\":\"regression\",\"features\":[\"x0\",\"x1\"],"
+              "\"fill\":null,\"indicates\":null,\"targets\":[\"y\"],\"classes\":null,\"centers\":4,"
+              "\"precision\":\"float32\",\"variance\":null}");
 }
 
 /* In the place of the second of some numbers of the file. */
@@ -326,7 +356,8 @@ static void test_damage(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_round_trip), cmocka_unit_test(test_description),
-          cmocka_unit_test(test_fill), cmocka_unit_test(test_numbers),
-          cmocka_unit_test(test_unwritable), cmocka_unit_test(test_names),
-          cmocka_unit_test(test_kernel_parameters), cmocka_unit_test(test_least_bandwidth),
-          cmocka_unit_test(test_variance), cmocka_unit_test(test_damage))
+          cmocka_unit_test(test_fill), cmocka_unit_test(test_indicates),
+          cmocka_unit_test(test_numbers), cmocka_unit_test(test_unwritable),
+          cmocka_unit_test(test_names), cmocka_unit_test(test_kernel_parameters),
+          cmocka_unit_test(test_least_bandwidth), cmocka_unit_test(test_variance),
+          cmocka_unit_test(test_damage))

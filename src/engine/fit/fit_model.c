@@ -31,6 +31,35 @@ static int copy_all_names(const struct fit_data *data, struct model *m, struct e
     return ok ? 0 : err_no_memory(err);
 }
 
+/* The feature that is a column of the data set, or -1. */
+static double place_of(const struct fit_data *data, int64_t column)
+{
+    for (int64_t j = 0; column >= 0 && j < data->d; j++) {
+        if (data->columns.features[j] == column) {
+            return (double)j;
+        }
+    }
+    return -1;
+}
+
+/* Which features tell of others that they are missing; none, where none of them does. */
+static int copy_indicators(const struct fit_data *data, struct model *m, struct err *err)
+{
+    const int64_t *of = data->train->info.missing.indicates;
+    bool any = false;
+    double *places = mem_array((size_t)data->d, sizeof(double));
+    for (int64_t j = 0; places != NULL && j < data->d; j++) {
+        places[j] = place_of(data, of[data->columns.features[j]]);
+        any = any || places[j] >= 0;
+    }
+    if (places != NULL && !any) {
+        mem_free(places);
+        return 0;
+    }
+    m->feature_indicates = places;
+    return places != NULL ? 0 : err_no_memory(err);
+}
+
 /* None where one of the features has none. */
 static int copy_fill(const struct fit_data *data, struct model *m, struct err *err)
 {
@@ -46,7 +75,9 @@ static int copy_fill(const struct fit_data *data, struct model *m, struct err *e
     for (int64_t j = 0; m->feature_fill != NULL && j < data->d; j++) {
         m->feature_fill[j] = fill[data->columns.features[j]];
     }
-    return m->feature_fill != NULL ? 0 : err_no_memory(err);
+    return m->feature_fill == NULL                       ? err_no_memory(err)
+           : data->train->info.missing.indicates != NULL ? copy_indicators(data, m, err)
+                                                         : 0;
 }
 
 static int copy_kernel(const struct kernel *kernel, struct model *m, struct err *err)

@@ -18,6 +18,7 @@ struct model *model_free(struct model *m)
     mem_free(m->feature_mean);
     mem_free(m->feature_scale);
     mem_free(m->feature_fill);
+    mem_free(m->feature_indicates);
     mem_free(m->target_mean);
     mem_free(m->target_scale);
     mem_free(m->variance_factor);
@@ -69,6 +70,7 @@ static struct model_file view(const struct model *m)
         .feature_mean = m->feature_mean,
         .feature_scale = m->feature_scale,
         .feature_fill = m->feature_fill,
+        .feature_indicates = m->feature_indicates,
         .target_mean = m->target_mean,
         .target_scale = m->target_scale,
         .bandwidths = m->bandwidths,
@@ -105,6 +107,7 @@ static bool copy_numbers(const struct model_file *f, struct model *m)
         {f->feature_mean, (size_t)f->d * sizeof(double), (void **)&m->feature_mean},
         {f->feature_scale, (size_t)f->d * sizeof(double), (void **)&m->feature_scale},
         {f->feature_fill, (size_t)f->d * sizeof(double), (void **)&m->feature_fill},
+        {f->feature_indicates, (size_t)f->d * sizeof(double), (void **)&m->feature_indicates},
         {f->target_mean, (size_t)f->t * sizeof(double), (void **)&m->target_mean},
         {f->target_scale, (size_t)f->t * sizeof(double), (void **)&m->target_scale},
         {f->bandwidths, (size_t)f->d * sizeof(double), (void **)&m->bandwidths},

@@ -31,6 +31,8 @@ struct model {
     double *coef;                         /* [m, t] row-major */
     double *feature_mean, *feature_scale; /* [d]; scale > 0 */
     double *feature_fill; /* [d] for features that are missing in raw units; NULL: none may be */
+    double *feature_indicates; /* [d] the feature of which it tells that it is missing, or -1; NULL:
+                                  none does */
     double *target_mean, *target_scale; /* [t] */
     int64_t p;                          /* columns of V; 0: the model has no variance */
     double *variance_factor;            /* V [m, p] row-major */

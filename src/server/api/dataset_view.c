@@ -60,9 +60,10 @@ static void set_missing(struct json *to, const struct dataset_missing *m)
         return;
     }
     struct json *j = json_set_object(to, "missing");
-    json_set_string(
-        j, "rule",
-        ingest_missing_name(m->fill != NULL ? INGEST_MISSING_FILL : INGEST_MISSING_DROP));
+    json_set_string(j, "rule",
+                    ingest_missing_name(m->indicates != NULL ? INGEST_MISSING_INDICATE
+                                        : m->fill != NULL    ? INGEST_MISSING_FILL
+                                                             : INGEST_MISSING_DROP));
     json_set_int(j, "dropped_rows", m->dropped_rows);
     json_set_int(j, "filled", m->filled);
 }

@@ -126,8 +126,7 @@ static int read_missing(struct request *rq, struct upload_wish *wish, struct err
     const char *rule = request_query(rq, "missing");
     return rule == NULL || ingest_missing_parse(rule, &wish->missing, NULL) == 0
                ? 0
-               : err_at(err, ERR_INVALID, "#/query/missing",
-                        "Missing values are refuse, drop or fill.");
+               : err_at(err, ERR_INVALID, "#/query/missing", INGEST_MISSING_RULES);
 }
 
 static int read_encoding(struct request *rq, struct upload_wish *wish, struct err *err)

@@ -220,6 +220,10 @@ static const char fill_formula[] =
     "a feature of x that is missing is that of feature_fill; 0/1 columns of a text that is missing "
     "are all 0";
 
+static const char indicator_formula[] =
+    "feature j of x is 1 where feature feature_indicates[j] of it is missing, and else 0, if it is "
+    "not given; -1: it is none of those that tell so";
+
 static const char variance_formula[] =
     "var f(x) = prior_variance * (k(z, z) - |variance_factor' k(centers, z)|^2) with z = (x - "
     "feature_mean) / feature_scale, at least 0; an observation's variance is noise_variance more";
@@ -244,6 +248,9 @@ static struct json *describe(const struct export *e)
     json_set_string(j, "formula", formula);
     if (e->file.feature_fill != NULL) {
         json_set_string(j, "fill_formula", fill_formula);
+    }
+    if (e->file.feature_indicates != NULL) {
+        json_set_string(j, "indicator_formula", indicator_formula);
     }
     if (e->form == EXPORT_SAFETENSORS && e->file.p > 0) { /* the others have the mean alone */
         json_set_string(j, "variance_formula", variance_formula);

@@ -171,7 +171,8 @@ bool columns_mark(struct columns *c, const struct column *column, int64_t row)
 const char *columns_missing(const struct columns *c, int64_t row)
 {
     for (int64_t i = 0; i < c->model->d; i++) {
-        if (c->seen[i] != row) {
+        const bool made = c->model->indicators > 0 && c->model->indicates[i] >= 0;
+        if (c->seen[i] != row && !made) {
             return c->model->features[i];
         }
     }

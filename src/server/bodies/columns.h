@@ -50,7 +50,8 @@ int columns_find(struct columns *c, const char *name, int64_t guess, struct colu
                  struct err *err);
 /* Notes that row number `row` (from 1) has the column; false: it, or a part of it, was there. */
 bool columns_mark(struct columns *c, const struct column *column, int64_t row);
-/* The first feature that row number `row` has not named, or NULL. */
+/* The first feature that row number `row` has not named, or NULL. Those that tell of others that
+ * they are missing need not be there. */
 const char *columns_missing(const struct columns *c, int64_t row);
 
 /* Room for the sentence of columns_set_text. */

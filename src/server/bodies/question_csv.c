@@ -404,6 +404,40 @@ static int read_header(struct csv *c, struct err *err)
     return missing ? columns_lacking(err, pointer, missing) : r;
 }
 
+/* Of the line that comes next; its errors are found when it is read. */
+static int64_t count_cells(struct csv c)
+{
+    c.cell = (struct buf)BUF_INIT;
+    int64_t count = 0;
+    for (bool more = true; more; c.at += more) {
+        struct cell cell = {.len = 0};
+        more = read_cell(&c, count++, &cell, NULL) == 0 && !at_line_end(&c);
+    }
+    buf_deinit(&c.cell);
+    return count;
+}
+
+/* Rows without names may leave out the features that tell what is missing. */
+static int take_narrow(struct csv *c, struct err *err)
+{
+    const struct served_model *model = c->rows.model;
+    const int64_t narrow = rows_narrow(&c->rows);
+    if (narrow == model->d || count_cells(*c) != narrow) {
+        return 0;
+    }
+    c->column = mem_zarray((size_t)narrow, sizeof *c->column);
+    if (!c->column) {
+        return err_no_memory(err);
+    }
+    c->width = 0;
+    for (int64_t j = 0; j < model->d; j++) {
+        if (model->indicates[j] < 0) {
+            c->column[c->width++] = (struct column){.kind = COLUMN_FEATURE, .at = j};
+        }
+    }
+    return 0;
+}
+
 /* As the client says, where it does. */
 static int choose_header(const struct csv *c, bool *ret, struct err *err)
 {
@@ -419,7 +453,7 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
     if (r == 0 && find_row(c)) {
         c->delimiter = find_delimiter(c);
         r = choose_header(c, &q->header, err);
-        r = r == 0 && q->header ? read_header(c, err) : r;
+        r = r < 0 ? r : q->header ? read_header(c, err) : take_narrow(c, err);
     }
     rows_begin(&c->rows, (size_t)(c->at - c->begin), (size_t)(c->end - c->begin));
     while (r == 0 && find_row(c)) {

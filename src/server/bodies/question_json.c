@@ -28,10 +28,14 @@ int reading_bad_row(const struct reading *b, struct err *err, const char *what)
 
 static int wrong_width(const struct reading *b, int64_t have, struct err *err)
 {
-    char text[128];
+    char text[192], narrow[80] = "";
     const int64_t d = b->rows.model->d;
-    snprintf(text, sizeof text, "The row holds %s%lld numbers; the model takes %lld features.",
-             have > d ? "more than " : "", (long long)(have > d ? d : have), (long long)d);
+    if (!b->whole && rows_narrow(&b->rows) < d) {
+        snprintf(narrow, sizeof narrow, ", or %lld without those that tell what is missing",
+                 (long long)rows_narrow(&b->rows));
+    }
+    snprintf(text, sizeof text, "The row holds %s%lld numbers; the model takes %lld features%s.",
+             have > d ? "more than " : "", (long long)(have > d ? d : have), (long long)d, narrow);
     return reading_bad_row(b, err, text);
 }
 
@@ -107,8 +111,11 @@ static int read_array(struct reading *b, struct err *err)
     if (token != JSONREAD_ARRAY_END) {
         return bad_number(b, token, NULL, count, err);
     }
-    if (count < d) {
+    if (count < d && (b->whole || count != rows_narrow(&b->rows))) {
         return wrong_width(b, count, err);
+    }
+    if (count < d) {
+        rows_widen(&b->rows, row);
     }
     b->rows.count++;
     return 0;

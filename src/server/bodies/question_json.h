@@ -14,6 +14,7 @@ struct reading {
     struct columns columns;
     bool by_name; /* columns is in use */
     struct columns_rules rules;
+    bool whole;       /* rows of numbers have all features */
     const char *at;   /* pointer to where the rows stand: "#/instances" */
     const char *form; /* the member that has brought rows, or NULL */
     size_t len;       /* of the body */

@@ -156,7 +156,7 @@ int reading_columns(struct reading *b, struct err *err)
 struct split {
     struct column *column; /* [count] owned */
     int64_t count, capacity;
-    bool plain; /* all of them are features */
+    bool plain; /* they are all of the features, and nothing else */
     bool columns, data, index;
 };
 
@@ -221,9 +221,11 @@ static int read_names(struct reading *b, struct split *s, struct err *err)
     if (missing) {
         return columns_lacking(err, at, missing);
     }
+    s->plain = s->plain && s->count == b->rows.model->d;
     if (r == 0 && s->data && !s->plain) {
-        return err_at(err, ERR_INVALID, at,
-                      "Where columns are no features, their names must stand before the data.");
+        return err_at(
+            err, ERR_INVALID, at,
+            "Where columns are not the features, their names must stand before the data.");
     }
     return r;
 }
@@ -332,6 +334,7 @@ int reading_split(struct reading *b, struct err *err)
                                   "A split table is an object with \"columns\" and \"data\".");
     }
     b->at = "#/dataframe_split/data";
+    b->whole = true;
     while ((token = jsonread_next(b->r, err)) != JSONREAD_OBJECT_END) {
         const int r = token < 0 ? token : read_split_member(b, &s, err);
         if (r < 0) {

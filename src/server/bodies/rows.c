@@ -111,7 +111,26 @@ double *rows_next(struct rows *rows, struct err *err)
     if (room == 0) {
         too_many(rows, err);
     }
-    return room > 0 ? rows->X + rows->count * rows->model->d : NULL;
+    double *row = room > 0 ? rows->X + rows->count * rows->model->d : NULL;
+    for (int64_t j = 0; row && rows->model->indicators > 0 && j < rows->model->d; j++) {
+        if (rows->model->indicates[j] >= 0) {
+            row[j] = NAN;
+        }
+    }
+    return row;
+}
+
+int64_t rows_narrow(const struct rows *rows)
+{
+    return rows->model->d - rows->model->indicators;
+}
+
+void rows_widen(const struct rows *rows, double *row)
+{
+    int64_t from = rows_narrow(rows);
+    for (int64_t j = rows->model->d - 1; j >= 0 && from <= j; j--) {
+        row[j] = rows->model->indicates[j] >= 0 ? NAN : row[--from];
+    }
 }
 
 bool rows_may_lack(const struct rows *rows)
@@ -145,12 +164,26 @@ const char *rows_lack_hint(const struct rows *rows)
                                  "does.";
 }
 
+/* 1 where the other feature is missing, whatever the question says, and 0 where it says nothing. */
+static void tell_missing(const struct served_model *model, double *x)
+{
+    for (int64_t j = 0; j < model->d; j++) {
+        const int64_t of = model->indicates[j];
+        if (of >= 0) {
+            x[j] = isnan(x[of]) ? 1.0 : isnan(x[j]) ? 0.0 : x[j];
+        }
+    }
+}
+
 /* Nothing else in the rows is NaN: readers refuse it. */
 static void fill_in(struct rows *rows)
 {
     const int64_t d = rows->model->d;
     for (int64_t i = 0; i < rows->count; i++) {
         double *x = rows->X + i * d;
+        if (rows->model->indicators > 0) {
+            tell_missing(rows->model, x);
+        }
         for (int64_t j = 0; j < d; j++) {
             x[j] = isnan(x[j]) ? rows->model->fill[j] : x[j];
         }

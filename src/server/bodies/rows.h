@@ -18,7 +18,8 @@ struct rows {
 void rows_deinit(struct rows *rows);
 /* Makes room for `count` rows; more may follow. */
 int rows_reserve(struct rows *rows, int64_t count, struct err *err);
-/* Room for one row more, which rows->count++ keeps. NULL with *err where there is none. */
+/* Room for one row more, which rows->count++ keeps, and in which what tells that others are missing
+ * is not said yet. NULL with *err where there is none. */
 double *rows_next(struct rows *rows, struct err *err);
 /* The rows that follow stand in the bytes from `begin` to `end` of the body, or before `end`. */
 void rows_begin(struct rows *rows, size_t begin, size_t end);
@@ -34,9 +35,15 @@ bool rows_lack(const struct rows *rows, int token);
  * are more than max. */
 int rows_numbers(const struct rows *rows, struct jsonread *r, double *to, int64_t max,
                  int64_t *ret_count, struct err *err);
+/* Numbers of a row without those that tell which of the others are missing, which are made of them:
+ * d, where the model has none of those. */
+int64_t rows_narrow(const struct rows *rows);
+/* Puts the numbers of such a row, which stand in front, in their places. */
+void rows_widen(const struct rows *rows, double *row);
 /* What to say where one may not, behind what is wrong; "" where it may. */
 const char *rows_lack_hint(const struct rows *rows);
-/* Fills in what is missing. -ERR_INVALID at "#" + where when there is no row. */
+/* Fills in what is missing, and tells what was. -ERR_INVALID at "#" + where when there is no row.
+ */
 int rows_take(struct rows *rows, const char *where, struct question *ret, struct err *err);
 
 /* Puts the rows, whose j-th column is feature order[j], in the order of the features. */

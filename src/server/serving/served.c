@@ -25,6 +25,7 @@ struct holder {
     struct json *description;
     const char **features, **targets, **labels;
     double *fill;
+    int64_t *indicates;
     char *labels_text, *head_text;
     char digest[sizeof "sha256:" + SHA256_HEX_SIZE];
 };
@@ -64,6 +65,7 @@ static struct holder *holder_free(struct holder *h)
         json_free(h->description);
         mem_free((void *)h->features);
         mem_free(h->fill);
+        mem_free(h->indicates);
         mem_free((void *)h->targets);
         mem_free((void *)h->labels);
         mem_free(h->labels_text);
@@ -103,6 +105,22 @@ static int take_fill(struct holder *h, const struct json *fill, struct err *err)
         h->fill[i] = json_number(at);
     }
     return h->fill ? 0 : err_no_memory(err);
+}
+
+/* The place of a feature, or null, for each; as above. */
+static int take_indicators(struct holder *h, const struct json *of, struct err *err)
+{
+    if (!of || json_type(of) != JSON_ARRAY || json_size(of) != h->model.d || !h->fill) {
+        return 0;
+    }
+    h->indicates = mem_array((size_t)h->model.d, sizeof *h->indicates);
+    const struct json *at = json_first(of);
+    for (int64_t i = 0; h->indicates && i < h->model.d; i++, at = json_next(at)) {
+        const double place = json_type(at) == JSON_NUMBER ? json_number(at) : -1;
+        h->indicates[i] = place >= 0 && place < (double)h->model.d ? (int64_t)place : -1;
+        h->model.indicators += h->indicates[i] >= 0;
+    }
+    return h->indicates ? 0 : err_no_memory(err);
 }
 
 static int take_classes(struct holder *h, const struct json *classes, struct err *err)
@@ -156,6 +174,7 @@ static void fill(struct holder *h)
     m->bytes = h->row.bytes;
     m->features = h->features;
     m->fill = h->fill;
+    m->indicates = h->indicates;
     m->targets = h->targets;
     m->mask = json_string(json_get(h->description, "mask"));
     m->labels = h->labels;
@@ -183,6 +202,7 @@ static int holder_new(struct model_row *row, struct holder **ret, struct err *er
         r = take_names(json_get(h->description, "features"), &h->features, &h->model.d, err);
     }
     r = r == 0 ? take_fill(h, json_get(h->description, "fill"), err) : r;
+    r = r == 0 ? take_indicators(h, json_get(h->description, "indicates"), err) : r;
     if (r == 0) {
         r = take_names(json_get(h->description, "targets"), &h->targets, &h->model.outputs, err);
     }

@@ -35,11 +35,14 @@ struct served_model {
     int64_t factor_bytes;        /* of the file's, what only variances need */
     const char *const *features; /* [d] names */
     const double *fill;          /* [d] for features that are missing; NULL: none may be */
-    const char *const *targets;  /* [outputs] names */
-    const char *mask;            /* the column that marked the test rows; NULL: none did */
-    const char *const *labels;   /* [classes]; NULL: a regression */
-    const char *labels_text;     /* as a JSON array; NULL: a regression */
-    const char *head_text;       /* {"model":…,"version":3,"digest":… and nothing behind */
+    const int64_t *indicates; /* [d] the feature of which it tells that it is missing, or -1; NULL:
+                                 none does. Needs fill */
+    int64_t indicators;       /* how many of them */
+    const char *const *targets; /* [outputs] names */
+    const char *mask;           /* the column that marked the test rows; NULL: none did */
+    const char *const *labels;  /* [classes]; NULL: a regression */
+    const char *labels_text;    /* as a JSON array; NULL: a regression */
+    const char *head_text;      /* {"model":…,"version":3,"digest":… and nothing behind */
     const struct json
         *description; /* model_describe of engine/model/model.h, and what the job found */
     bool float32;     /* kernel values are computed in float32 */
