@@ -17,7 +17,8 @@ function numberOf(value, where, lacks) {
   if (lacks && (text === null || (typeof text === "string" && isMissing(text)))) return null;
   const number = typeof text === "number" || (typeof text === "string" && text !== "") ? Number(text) : NaN;
   if (!Number.isFinite(number)) {
-    throw new RowsError(`${where}: “${typeof value === "object" && value ? JSON.stringify(value) : value ?? ""}” is no number.`);
+    const comma = typeof text === "string" && /^[-+]?\d*,\d+$/.test(text) ? " It has a decimal comma: numbers take a point here." : "";
+    throw new RowsError(`${where}: “${typeof value === "object" && value ? JSON.stringify(value) : value ?? ""}” is no number.${comma}`);
   }
   return number;
 }

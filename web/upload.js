@@ -34,7 +34,7 @@ function send(file, path, headers, {progress, signal}) {
   });
 }
 
-// The data set. options: {name, target: […], ignore: […], format, task, one_hot, missing}; progress(sent, of).
+// The data set. options: {name, target: […], ignore: […], format, task, one_hot, missing, decimal}; progress(sent, of).
 export async function upload(file, options, hooks) {
   const kind = kindOf(file.name);
   const headers = {"Content-Type": kind.type ?? "text/csv"};

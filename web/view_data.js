@@ -77,17 +77,19 @@ function uploads(done) {
     const list = (text) => text.split(",").map((t) => t.trim()).filter(Boolean);
     const oneHot = h("input", {type: "checkbox"});
     const missing = h("select", null, [["", "refuse the table"], ["drop", "leave out their rows"], ["fill", "fill them in"], ["indicate", "fill them in, and tell where"]].map(([value, text]) => h("option", {value}, text)));
+    const decimal = h("select", null, [["", "point: 1.5"], ["comma", "comma: 1,5"]].map(([value, text]) => h("option", {value}, text)));
     const columns = h("datalist", {id: target.getAttribute("list")});
     const form = h("form", {class: "offer", "aria-label": `Upload ${file.name}`, onsubmit: (event) => {
       event.preventDefault();
       form.remove();
       running.prepend(journey(file, {name: name.value.trim(), target: list(target.value), ignore: list(ignore.value),
         task: task.value === "auto" ? "" : task.value, format: format.value, one_hot: oneHot.checked ? "true" : "",
-        missing: missing.value}, done));
+        missing: missing.value, decimal: decimal.value}, done));
     }}, h("div", {class: "line"}, h("strong", null, file.name), h("span", {class: "hint"}, bytes(file.size))),
     h("div", {class: "fields"}, labelled("Name", name), labelled("Target", target, "A column, or several with commas."),
       labelled("Leave out", ignore, "Columns of words or dates, say; several with commas."), labelled("Task", task), labelled("Format", format), labelled("Text columns as 0/1", oneHot),
-      labelled("Missing values", missing, "Empty cells, NA, NaN, ? and the like.")), columns,
+      labelled("Missing values", missing, "Empty cells, NA, NaN, ? and the like."),
+      labelled("Decimal sign", decimal, "Of a CSV; with commas, semicolons or tabs part the cells.")), columns,
     h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Upload"),
       h("button", {type: "button", class: "quiet", onclick: () => form.remove()}, "Leave it")));
     waiting.append(form);

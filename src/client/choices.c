@@ -73,6 +73,12 @@ const char *choice_missing(int place)
     return names[place];
 }
 
+const char *choice_decimal(int place)
+{
+    static const char *const names[] = {"point", "comma", NULL};
+    return names[place];
+}
+
 const char *choice_model_format(int place)
 {
     static const char *const names[] = {"safetensors", "onnx", NULL};

@@ -15,4 +15,5 @@ const char *choice_status(int place); /* of a job */
 const char *choice_order(int place);  /* of jobs in a list */
 const char *choice_table_format(int place);
 const char *choice_missing(int place); /* values of a table */
+const char *choice_decimal(int place); /* signs of its numbers */
 const char *choice_model_format(int place);

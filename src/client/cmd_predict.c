@@ -165,6 +165,7 @@ enum exit_code cmd_predict(struct client *c, const struct args *args)
         buf_str(&path, "/predict");
         api_query_add(&path, "extra_columns", args_has(args, "ignore-extra") ? "ignore" : NULL);
         api_query_add(&path, "unknown_values", args_has(args, "ignore-unknown") ? "ignore" : NULL);
+        api_query_add(&path, "decimal", args_get(args, "decimal"));
         api_query_add(&path, "return_variance", args_has(args, "variance") ? "true" : NULL);
         struct predicting p = {.client = c, .path = path.data, .out = stdout};
         pieces_begin(&p.pieces, in);

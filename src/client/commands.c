@@ -49,6 +49,8 @@ static const struct option_row train_options[] = {
 
 static const struct option_row predict_options[] = {
     {"ignore-extra", 0, NULL, "pass over columns that the model does not know", NULL},
+    {"decimal", 0, "SIGN", "of numbers, point or comma (then semicolons part cells)",
+     choice_decimal},
     {"ignore-unknown", 0, NULL, "take words that the model does not know as none of those it knows",
      NULL},
     {"variance", 0, NULL, "how sure the predictions are, in columns behind them", NULL},

@@ -169,6 +169,7 @@ static void write_path(struct buf *ret, const struct sending *s, const char *dig
     api_query_add(ret, "task", args_get(args, "task"));
     api_query_add(ret, "one_hot", args_has(args, "one-hot") ? "true" : NULL);
     api_query_add(ret, "missing", args_get(args, "missing"));
+    api_query_add(ret, "decimal", args_get(args, "decimal"));
     for (int i = 0; i < args->value_count; i++) {
         if (strcmp(args->values[i].name, "target") == 0) {
             api_query_add(ret, "target", args->values[i].value);

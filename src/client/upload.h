@@ -14,6 +14,8 @@
         {"task", 0, "TASK", "what is learned (default: by the target's values)", choice_task},     \
         {"missing", 0, "RULE", "what becomes of missing values (default: refuse)",                 \
          choice_missing},                                                                          \
+        {"decimal", 0, "SIGN", "of a CSV's numbers, point or comma (then semicolons part cells)",  \
+         choice_decimal},                                                                          \
     {                                                                                              \
         "one-hot", 0, NULL, "text columns become one column a value", NULL                         \
     }

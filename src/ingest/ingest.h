@@ -58,7 +58,8 @@ struct ingest_options {
     int64_t ignored_count;
     enum task task; /* TASK_AUTO: decided by the target (see ingest_decide_task) */
     enum ingest_missing missing;
-    bool one_hot; /* CSV: turn text feature columns into 0/1 columns */
+    bool decimal_comma; /* CSV: numbers have one, and commas part no cells (ingest_numeral.h) */
+    bool one_hot;       /* CSV: turn text feature columns into 0/1 columns */
     /* What gzip and the members of an NPZ may unpack to, and the dense matrix of a LIBSVM file or
      * of one-hot columns. A data set file holds DATASET_COLUMNS_MAX columns at most anyway. */
     int64_t max_unpacked_bytes;

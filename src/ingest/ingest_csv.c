@@ -197,7 +197,7 @@ static void parser_free(void *p)
  * libcsv looks for none within quotes. True: it is known, or the row has none. */
 static bool find_delimiter(struct csv_reader *r, const char *line, size_t len, bool *quoted)
 {
-    const char delimiter = ingest_delimiter(line, len, quoted);
+    const char delimiter = ingest_delimiter(line, len, !r->c.t->options->decimal_comma, quoted);
     if (delimiter != '\0') {
         csv_set_delim(&r->parser, (unsigned char)delimiter);
         r->c.delimiter = delimiter;
@@ -307,10 +307,12 @@ static int end_of_file(struct csv_reader *r, struct err *err)
 static int read_once(const struct ingest_input *in, struct ingest_table *t, struct csv_kinds *kinds,
                      struct err *err)
 {
-    cleanup_reader struct csv_reader r = {.c = {.t = t, .delimiter = ',', .kinds = kinds}};
+    const char usual = t->options->decimal_comma ? ';' : ',';
+    cleanup_reader struct csv_reader r = {.c = {.t = t, .delimiter = usual, .kinds = kinds}};
     if (csv_init(&r.parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0) {
         return err_set(err, ERR_INTERNAL, "The CSV reader could not be started.");
     }
+    csv_set_delim(&r.parser, (unsigned char)usual);
     csv_set_realloc_func(&r.parser, parser_regrow);
     csv_set_free_func(&r.parser, parser_free);
     csv_set_blk_size(&r.parser, CELL_STEP);

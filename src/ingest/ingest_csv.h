@@ -68,7 +68,7 @@ void csv_kinds_deinit(struct csv_kinds *kinds);
 /* When all rows were looked at: the first number that is none, of a column without text. */
 int csv_kinds_check(const struct csv_kinds *kinds, struct err *err);
 
-bool csv_is_text(const struct csv_cell *cell);
+bool csv_is_text(const struct csv_table *c, const struct csv_cell *cell);
 /* Whether the cell says that a value is missing, and may. */
 bool csv_is_missing(const struct csv_table *c, const struct csv_cell *cell);
 

@@ -6,14 +6,14 @@
 
 #include "base/mem.h"
 #include "ingest/ingest_csv.h"
-#include "ingest/ingest_number.h"
+#include "ingest/ingest_numeral.h"
 #include "ingest/ingest_text.h"
 #include "wire/missing.h"
 
 int csv_cell_error(const struct csv_table *c, int64_t line, int64_t column, enum err_code code,
                    struct err *err, const char *fmt, ...)
 {
-    char what[300];
+    char what[400];
     va_list args;
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);
@@ -31,11 +31,22 @@ int csv_cell_error(const struct csv_table *c, int64_t line, int64_t column, enum
                   (long long)column + 1, name, what);
 }
 
-bool csv_is_text(const struct csv_cell *cell)
+static enum ingest_number read_number(const struct csv_table *c, const struct csv_cell *cell,
+                                      double *ret)
+{
+    return ingest_numeral_read(cell->text, cell->len, c->t->options->decimal_comma, ret);
+}
+
+/* What a text was meant as. */
+static enum ingest_numeral numeral_of(const struct csv_table *c, const struct csv_cell *cell)
+{
+    return ingest_numeral_of(cell->text, cell->len, c->t->options->decimal_comma);
+}
+
+bool csv_is_text(const struct csv_table *c, const struct csv_cell *cell)
 {
     double ignored;
-    return cell->len > 0 &&
-           ingest_number_read(cell->text, cell->len, &ignored) == INGEST_NUMBER_TEXT;
+    return cell->len > 0 && read_number(c, cell, &ignored) == INGEST_NUMBER_TEXT;
 }
 
 bool csv_is_missing(const struct csv_table *c, const struct csv_cell *cell)
@@ -43,25 +54,13 @@ bool csv_is_missing(const struct csv_table *c, const struct csv_cell *cell)
     return c->t->options->missing != INGEST_MISSING_REFUSE && missing_mark(cell->text, cell->len);
 }
 
-/* "2,5" among semicolons or tabs: a number to its writer, and a class label if nobody objects. */
-static bool has_decimal_comma(const struct csv_table *c, const struct csv_cell *cell)
-{
-    const char *comma = memchr(cell->text, ',', cell->len);
-    char copy[64];
-    if (c->delimiter == ',' || comma == NULL || cell->len >= sizeof(copy)) {
-        return false;
-    }
-    memcpy(copy, cell->text, cell->len);
-    copy[comma - cell->text] = '.';
-    double ignored;
-    return ingest_number_read(copy, cell->len, &ignored) == INGEST_NUMBER_OK;
-}
-
-/* Whether the cell makes its column one of text. Numbers that the reader refuses, nan, 0x1f or 2,5,
- * do not: they are what is wrong with a column of numbers, and texts like others beside a text. */
+/* Whether the cell makes its column one of text. Numbers that the reader refuses, nan, 0x1f, 2,5 or
+ * 1.234,5 do not: they are what is wrong with a column of numbers, and texts like others beside a
+ * text. */
 static bool makes_text(const struct csv_table *c, const struct csv_cell *cell)
 {
-    return csv_is_text(cell) && !has_decimal_comma(c, cell) && !csv_is_missing(c, cell);
+    return csv_is_text(c, cell) && !ingest_numeral_meant(numeral_of(c, cell)) &&
+           !csv_is_missing(c, cell);
 }
 
 static int number_error(const struct csv_table *c, int64_t line, int64_t column,
@@ -69,17 +68,18 @@ static int number_error(const struct csv_table *c, int64_t line, int64_t column,
 {
     char show[INGEST_SHOW_SIZE];
     double ignored;
-    const enum ingest_number read = ingest_number_read(cell->text, cell->len, &ignored);
+    const enum ingest_number read = read_number(c, cell, &ignored);
     if (missing_mark(cell->text, cell->len)) {
         return csv_cell_error(c, line, column, ERR_INVALID, err, "%s is not a finite number; %s.",
                               ingest_show(cell->text, cell->len, show),
                               c->t->is_target[column] ? INGEST_TAKE_TARGETS : INGEST_TAKE_MISSING);
     }
-    return csv_cell_error(c, line, column, ERR_INVALID, err, "%s %s.",
-                          ingest_show(cell->text, cell->len, show),
-                          read == INGEST_NUMBER_HEX    ? "is hexadecimal; numbers are decimal here"
-                          : read == INGEST_NUMBER_TEXT ? "has a decimal comma; numbers take a point"
-                                                       : "is not a finite number");
+    return csv_cell_error(
+        c, line, column, ERR_INVALID, err, "%s %s.", ingest_show(cell->text, cell->len, show),
+        read == INGEST_NUMBER_HEX ? "is hexadecimal; numbers are decimal here"
+        : read == INGEST_NUMBER_TEXT
+            ? ingest_numeral_fault(numeral_of(c, cell), c->t->options->decimal_comma)
+            : "is not a finite number");
 }
 
 /* Why a column may not be one of text; 0: it may. */
@@ -87,8 +87,13 @@ static int check_text(const struct csv_table *c, int64_t line, int64_t column,
                       const struct csv_cell *cell, struct err *err)
 {
     const struct ingest_table *t = c->t;
+    const char *fault = ingest_numeral_fault(numeral_of(c, cell), t->options->decimal_comma);
     char show[INGEST_SHOW_SIZE];
     ingest_show(cell->text, cell->len, show);
+    if (!t->is_target[column] && !t->options->one_hot && fault != NULL) {
+        return csv_cell_error(c, line, column, ERR_INVALID, err, "%s %s; " INGEST_LEAVE_OUT ".",
+                              show, fault);
+    }
     if (!t->is_target[column] && !t->options->one_hot) {
         const bool mark = missing_mark(cell->text, cell->len);
         return csv_cell_error(
@@ -99,9 +104,9 @@ static int check_text(const struct csv_table *c, int64_t line, int64_t column,
             show);
     }
     if (t->is_target[column] && (t->targets > 1 || t->options->task == TASK_REGRESSION)) {
-        return csv_cell_error(
-            c, line, column, ERR_INVALID, err,
-            "%s is not a number; only the one target of a classification may be text.", show);
+        return csv_cell_error(c, line, column, ERR_INVALID, err,
+                              "%s %s; only the one target of a classification may be text.", show,
+                              fault != NULL ? fault : "is not a number");
     }
     return 0;
 }
@@ -162,7 +167,7 @@ int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *
     kind->numbers = 0;
     kind->open = kind->show == NULL && csv_is_missing(c, cell);
     kind->waits = kind->show == NULL && !makes_text(c, cell) && cell->len > 0 && !kind->open &&
-                  ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_OK;
+                  read_number(c, cell, &ignored) != INGEST_NUMBER_OK;
     if (c->t->is_ignored[column] || (kind->show == NULL && !makes_text(c, cell))) {
         return 0;
     }
@@ -339,7 +344,7 @@ static int number_cell(struct csv_table *c, int64_t line, int64_t column,
     if (kind->show != NULL) {
         return 0;
     }
-    if (ingest_number_read(cell->text, cell->len, &c->row[column]) == INGEST_NUMBER_OK) {
+    if (read_number(c, cell, &c->row[column]) == INGEST_NUMBER_OK) {
         return kind->waits || kind->open ? end_wait(c, column, err) : 0;
     }
     return makes_text(c, cell) ? text_below(c, line, column, cell, err)

@@ -13,10 +13,10 @@ static bool is_header(const struct csv_table *c, const struct csv_row *second)
     const struct csv_row *first = &c->held[0];
     bool all_text = true;
     for (int64_t j = 0; j < first->count; j++) {
-        const bool text = csv_is_text(&first->cell[j]) && !csv_is_missing(c, &first->cell[j]);
+        const bool text = csv_is_text(c, &first->cell[j]) && !csv_is_missing(c, &first->cell[j]);
         all_text = all_text && (text || first->cell[j].len == 0);
         bool number_below =
-            second != NULL && second->cell[j].len > 0 && !csv_is_text(&second->cell[j]);
+            second != NULL && second->cell[j].len > 0 && !csv_is_text(c, &second->cell[j]);
         if (text && number_below) {
             return true;
         }
@@ -83,7 +83,8 @@ static const struct csv_cell *find_fraction(const struct csv_table *c)
 {
     for (int64_t j = 0; j < c->width; j++) {
         const struct csv_cell *cell = &c->held[0].cell[j];
-        if (memchr(cell->text, '.', cell->len) != NULL && !csv_is_text(cell)) {
+        if (memchr(cell->text, c->t->options->decimal_comma ? ',' : '.', cell->len) != NULL &&
+            !csv_is_text(c, cell)) {
             return cell;
         }
     }

@@ -17,7 +17,8 @@ struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options 
 
 /*
  * RFC 4180 with quotes; LF, CR LF or CR; UTF-8 byte order marks in front are skipped, blank lines
- * too. The delimiter is that of ingest_delimiter.
+ * too. The delimiter is that of ingest_delimiter; where numbers have a decimal comma, none is a
+ * comma.
  *
  * The first row is a header when a column has text in it above a number in the second row, or when
  * every cell of it is text, unless the options say whether it is. Names are trimmed; an empty one,
@@ -27,8 +28,9 @@ struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options 
  * any row, and every cell of it is a label then, as it was written; else one of numbers. Text is
  * allowed in a single target (classes) and, with one_hot, in features of at most 50 distinct
  * numbers. A target that nobody called one of classes is of texts alone or of numbers alone.
- * Refused numbers (nan, inf, 0x1f; 2,5 where no comma parts cells) count as numbers here: they are
- * labels beside a text, and errors without. A file with text below other cells is read twice.
+ * Refused numbers (nan, inf, 0x1f, 2,5 and 1,234.5; 2.5 with decimal commas) count as numbers here:
+ * they are labels beside a text, and errors without. A file with text below other cells is read
+ * twice.
  */
 int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err);
 

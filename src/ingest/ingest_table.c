@@ -128,11 +128,12 @@ static int no_feature(const struct ingest_table *t, int64_t targets, struct err 
 {
     char show[INGEST_SHOW_SIZE], hint[INGEST_SHOW_SIZE + 96] = "";
     const char *name = t->columns == 1 ? t->names[0] : "";
-    if (strpbrk(name, " |:") != NULL) {
+    const bool comma = t->options->decimal_comma;
+    if (strpbrk(name, comma ? " |:," : " |:") != NULL) {
         snprintf(hint, sizeof(hint),
-                 " The one column is %s: the cells of a line are parted by commas, semicolons or "
-                 "tabs.",
-                 ingest_show(name, strlen(name), show));
+                 " The one column is %s: the cells of a line are parted by %s or tabs.",
+                 ingest_show(name, strlen(name), show),
+                 comma ? "semicolons (with decimal=comma)" : "commas, semicolons");
     }
     return err_at(err, ERR_INVALID, "#/target",
                   "%lld column(s) and %lld target(s) leave no column to predict from.%s",

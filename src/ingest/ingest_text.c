@@ -116,13 +116,13 @@ int ingest_refuse_separator(const char *text, size_t len, struct err *err)
         (int)line, text);
 }
 
-char ingest_delimiter(const char *line, size_t len, bool *quoted)
+char ingest_delimiter(const char *line, size_t len, bool commas, bool *quoted)
 {
     char found = '\0';
     for (size_t i = 0; i < len; i++) {
         *quoted = *quoted != (line[i] == '"');
         const char c = *quoted ? '"' : line[i];
-        if (c == ',') {
+        if (c == ',' && commas) {
             return c;
         }
         if ((line[i] == '\n' || line[i] == '\r') && (found != '\0' || !*quoted)) {

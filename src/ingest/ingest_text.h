@@ -37,8 +37,9 @@ int ingest_refuse_separator(const char *text, size_t len, struct err *err);
 
 /*
  * What parts the cells of a CSV, by a line of its first row: a comma where one stands outside
- * quotes, else a semicolon, else a tab; 0: none does. The line ends at a line end outside quotes,
- * or at any behind a semicolon or tab, so that a table read line by line has the same. *quoted:
- * whether it begins within quotes; where none was found, whether it ends so.
+ * quotes, unless they part none (commas), else a semicolon, else a tab; 0: none does. The line ends
+ * at a line end outside quotes, or at any behind a semicolon or tab, so that a table read line by
+ * line has the same. *quoted: whether it begins within quotes; where none was found, whether it
+ * ends so.
  */
-char ingest_delimiter(const char *line, size_t len, bool *quoted);
+char ingest_delimiter(const char *line, size_t len, bool commas, bool *quoted);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "ingest/ingest_number.h"
+#include "ingest/ingest_numeral.h"
 #include "ingest/ingest_table.h"
 #include "ingest/ingest_text.h"
 #include "wire/missing.h"
@@ -32,13 +32,13 @@ enum { MANY_TEXTS = 50 };
 
 /* The texts of a column that are numbers, or nan and the like; *ret_other becomes the first that is
  * none. */
-static int64_t count_numbers(const struct ingest_labels *l, const char **ret_other)
+static int64_t count_numbers(const struct ingest_labels *l, bool comma, const char **ret_other)
 {
     int64_t numbers = 0;
     for (int64_t i = l->count; i-- > 0;) {
         double ignored;
-        const bool number =
-            ingest_number_read(l->text[i], strlen(l->text[i]), &ignored) != INGEST_NUMBER_TEXT;
+        const bool number = ingest_numeral_read(l->text[i], strlen(l->text[i]), comma, &ignored) !=
+                            INGEST_NUMBER_TEXT;
         numbers += number;
         *ret_other = number ? *ret_other : l->text[i];
     }
@@ -52,7 +52,7 @@ static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
     const struct ingest_labels *l = t->labels[column];
     const char *name = t->names[column], *other = "";
     const char *what = t->is_target[column] ? "classes" : "0/1 columns";
-    const int64_t numbers = count_numbers(l, &other);
+    const int64_t numbers = count_numbers(l, t->options->decimal_comma, &other);
     char show[INGEST_SHOW_SIZE], show_other[INGEST_SHOW_SIZE];
     ingest_show(name, strlen(name), show);
     if (numbers == l->count) {

@@ -290,6 +290,19 @@ def test_what_is_missing_is_filled_in(page, api, tmp_path, name):
     assert not page.find("td strong")
 
 
+def test_decimal_commas(page, tmp_path):
+    page.expected.append("422")
+    path = tmp_path / "commas.csv"
+    path.write_text("a;y\n" + "".join(f"{i},5;{i},25\n" for i in range(20)))
+    page.open("data")
+    for choice in ("", "comma: 1,5"):
+        page.one("input[type=file]").send_keys(str(path))
+        if choice:
+            page.put("Decimal sign", choice, ".offer")
+        page.button("Upload", ".offer").click()
+        page.text("20 rows, 2 columns, regression of y." if choice else "decimal=comma", ".upload")
+
+
 def test_the_model_is_told_what_is_missing(page, api, tmp_path, name):
     """Columns that tell so are made of what is missing: nobody types them."""
     table = "a,b,y\n" + "".join(f"{i % 7 if i % 5 else ''},{i % 3},{i % 7 + 9 * (i % 5 == 0)}\n" for i in range(60))

@@ -165,6 +165,11 @@ def test_a_key_that_is_not_there_is_refused(page):
                 words) == "Row 1: the column “constructor” is missing." + null
 
 
+def test_decimal_commas_are_named(page):
+    check(page, False, {"a;b;c\n1;2,5;3": "Line 2: “2,5” is no number. It has a decimal comma: numbers take a point here.",
+                        "a;b;c\n1;2,5,1;3": "Line 2: “2,5,1” is no number."})
+
+
 def test_null_is_missing(page):
     expected = {'[{"a": 1, "b": null, "c": 3}]': [[1, None, 3]], "[[null, 2, 3], [null, null, null]]": [[None, 2, 3], [None] * 3],
                 "[1, null, 3]": [[1, None, 3]], '{"instances": [{"c": "NA", "b": "", "a": "1"}]}': [[1, None, None]]}

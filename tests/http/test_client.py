@@ -181,7 +181,7 @@ def test_a_table_that_is_there_keeps_its_name_and_who_asks_for_another_is_told(b
 
 
 @pytest.mark.parametrize("words", [["--name", "x"], ["--format", "csv"], ["--task", "regression"], ["--one-hot"],
-                                   ["--ignore", "a"], ["--missing", "fill"]])
+                                   ["--ignore", "a"], ["--missing", "fill"], ["--decimal", "comma"]])
 def test_options_of_a_file_without_a_file_are_refused(base, words):
     done = run(base, "train", "--dataset", "ds_1", *words)
     assert done.returncode == 2 and f"{words[0]} is about a file".encode() in done.stderr

@@ -418,7 +418,9 @@ def test_one_hot(api):
 def test_columns_can_be_left_out(api):
     body = b"size,when,rooms,note,price\n1,2020-01-01,2,,1.5\n2,2020-01-02,3,x,2.5\n4,,1,y,3.5\n"
     text = refused(api, 422, body)["detail"]
-    assert '"when"' in text and "ignore=COLUMN (krr: --ignore COLUMN)" in text and "krr: --one-hot" in text
+    assert '"when"' in text and "is a date" in text and "ignore=COLUMN (krr: --ignore COLUMN)" in text
+    text = refused(api, 422, body.replace(b"2020-01-01", b"new year"))["detail"]
+    assert '"new year" is not a number; ignore=COLUMN' in text and "krr: --one-hot" in text
     made = api.upload(body, ignore=["when", "3"])
     assert made["features"] == ["size", "rooms"] and made["target"] == "price" and made["columns"] == 3
     assert values(api, made).tolist() == [[1, 2, 1.5], [2, 3, 2.5], [4, 1, 3.5]]

@@ -78,7 +78,7 @@ static void test_trim(void **state)
 static void check_delimiter(const char *line, bool begins, char expected, bool ends)
 {
     bool quoted = begins;
-    assert_int_equal(ingest_delimiter(line, strlen(line), &quoted), expected);
+    assert_int_equal(ingest_delimiter(line, strlen(line), true, &quoted), expected);
     assert_true(expected == ',' || quoted == ends);
 }
 

@@ -63,7 +63,7 @@ static void write_json_unknown(const struct serving_answer *a, struct buf *ret)
 
 static void write_csv(const struct serving_answer *a, struct buf *ret)
 {
-    answer_write_csv(a, true, ret);
+    answer_write_csv(a, true, false, ret);
 }
 
 static void test_texts(void **state)

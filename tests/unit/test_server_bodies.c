@@ -81,11 +81,14 @@ static int read_body(enum kind kind, const char *body, size_t len, const struct 
     case JSON:
         return question_read_json(body, len, m, rules, ret, err);
     case CSV:
-        return question_read_csv(body, len, m, rules, INGEST_HEADER_AUTO, ret, err);
+        return question_read_csv(body, len, m, rules, (struct csv_form){INGEST_HEADER_AUTO, false},
+                                 ret, err);
     case CSV_HEADED:
-        return question_read_csv(body, len, m, rules, INGEST_HEADER_PRESENT, ret, err);
+        return question_read_csv(body, len, m, rules,
+                                 (struct csv_form){INGEST_HEADER_PRESENT, false}, ret, err);
     case CSV_BARE:
-        return question_read_csv(body, len, m, rules, INGEST_HEADER_ABSENT, ret, err);
+        return question_read_csv(body, len, m, rules,
+                                 (struct csv_form){INGEST_HEADER_ABSENT, false}, ret, err);
     case NPY:
         return question_read_npy(body, len, m, ret, err);
     case INFER:

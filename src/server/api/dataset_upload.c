@@ -80,6 +80,7 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
         .gzip = wish->gzip,
         .task = wish->task,
         .one_hot = wish->one_hot,
+        .decimal_comma = wish->decimal_comma,
         .missing = wish->missing,
         .max_unpacked_bytes = u->app->config.max_unpacked_bytes,
         .max_rows = u->app->config.max_rows,

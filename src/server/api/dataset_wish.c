@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "ingest/ingest_numeral.h"
 #include "server/api/table_type.h"
 #include "server/http/problem.h"
 
@@ -129,6 +130,14 @@ static int read_missing(struct request *rq, struct upload_wish *wish, struct err
                : err_at(err, ERR_INVALID, "#/query/missing", INGEST_MISSING_RULES);
 }
 
+static int read_decimal(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *sign = request_query(rq, "decimal");
+    return sign == NULL || ingest_decimal_parse(sign, &wish->decimal_comma, NULL) == 0
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/decimal", INGEST_DECIMAL_RULES);
+}
+
 static int read_encoding(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *encoding = request_header(rq, "Content-Encoding");
@@ -149,6 +158,7 @@ static int read_manner(struct request *rq, struct upload_wish *wish, struct err 
     rc = rc == 0 ? read_ignored(rq, wish, err) : rc;
     rc = rc == 0 ? read_task(rq, wish, err) : rc;
     rc = rc == 0 ? read_missing(rq, wish, err) : rc;
+    rc = rc == 0 ? read_decimal(rq, wish, err) : rc;
     return rc == 0 ? request_query_flag(rq, "one_hot", &wish->one_hot, err) : rc;
 }
 
@@ -156,10 +166,13 @@ static int read_manner(struct request *rq, struct upload_wish *wish, struct err 
 static int check_csv_alone(struct request *rq, const struct upload_wish *wish, struct err *err)
 {
     const bool header = request_query(rq, "header") != NULL && wish->header != INGEST_HEADER_AUTO;
-    if (wish->format == INGEST_CSV || (!header && !wish->one_hot)) {
+    if (wish->format == INGEST_CSV || (!header && !wish->one_hot && !wish->decimal_comma)) {
         return 0;
     }
-    return err_at(err, ERR_INVALID, header ? "#/query/header" : "#/query/one_hot",
+    return err_at(err, ERR_INVALID,
+                  header          ? "#/query/header"
+                  : wish->one_hot ? "#/query/one_hot"
+                                  : "#/query/decimal",
                   "This is for format csv alone, and the body's is %s: leave it out.",
                   ingest_format_name(wish->format));
 }
@@ -199,6 +212,13 @@ int upload_wish_recipe(const struct upload_wish *wish, char ret[SHA256_HEX_SIZE]
         digest(to, "");
         digest(to, "");
         digest(to, ingest_missing_name(wish->missing));
+    }
+    if (wish->decimal_comma) {
+        digest(to, ""); /* and one more than before a rule of what is missing */
+        digest(to, "");
+        digest(to, "");
+        digest(to, "");
+        digest(to, "comma");
     }
     for (int i = 0; i < wish->target_count; i++) {
         digest(to, wish->targets[i]);

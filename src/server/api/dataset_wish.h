@@ -25,6 +25,7 @@ struct upload_wish {
     int ignored_count;
     enum task task;
     bool one_hot;
+    bool decimal_comma; /* of a CSV */
     enum ingest_missing missing;
     const char *sha256; /* of the body, as the client says; NULL: it does not */
 };

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "ingest/ingest_numeral.h"
 #include "server/api/handlers.h"
 #include "server/api/models.h"
 #include "server/api/prediction.h"
@@ -24,9 +25,9 @@ enum answer_header { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT };
 struct plain {
     struct prediction prediction; /* first */
     enum format from, to;
-    enum answer_header header;       /* of a CSV answer */
-    enum ingest_header asked_header; /* of a CSV body, by its type */
-    enum wish scores, variance;      /* by the query */
+    enum answer_header header;  /* of a CSV answer */
+    struct csv_form form;       /* of a CSV body, its header by its type */
+    enum wish scores, variance; /* by the query */
     struct columns_rules rules;
 };
 
@@ -93,8 +94,7 @@ static int plain_read(struct prediction *p, const char *body, size_t len, struct
     } else if (own->from == FORMAT_NPY) {
         r = question_read_npy(body, len, p->model, &p->question, err);
     } else {
-        r = question_read_csv(body, len, p->model, own->rules, own->asked_header, &p->question,
-                              err);
+        r = question_read_csv(body, len, p->model, own->rules, own->form, &p->question, err);
     }
     return r < 0 ? r : wish(own, &p->question, err);
 }
@@ -118,7 +118,7 @@ static int plain_write(struct prediction *p, const struct serving_answer *a, str
         const bool header = own->header == HEADER_AS_ASKED
                                 ? own->from != FORMAT_CSV || p->question.header
                                 : own->header == HEADER_PRESENT;
-        answer_write_csv(a, header, ret);
+        answer_write_csv(a, header, own->form.decimal_comma, ret);
     }
     return 0;
 }
@@ -175,7 +175,7 @@ static int take_parameters(struct plain *own, struct err *err)
         return 0;
     }
     const int r = table_type_charset(type, err);
-    return r == 0 ? table_type_header(type, &own->asked_header, err) : r;
+    return r == 0 ? table_type_header(type, &own->form.header, err) : r;
 }
 
 /* RFC 4180's parameter of the media type. */
@@ -252,6 +252,23 @@ static int take_wish(const struct plain *own, const char *name, enum wish *ret, 
     return 0;
 }
 
+/* Of the CSV that comes, and of the one that goes. */
+static int take_decimal(struct plain *own, struct err *err)
+{
+    static const char at[] = "#/query/decimal";
+    const char *sign = request_query(own->prediction.rq, "decimal");
+    if (!sign) {
+        return 0;
+    }
+    if (ingest_decimal_parse(sign, &own->form.decimal_comma, NULL) < 0) {
+        return err_at(err, ERR_INVALID, at, INGEST_DECIMAL_RULES);
+    }
+    return own->from == FORMAT_CSV || own->to == FORMAT_CSV || !own->form.decimal_comma
+               ? 0
+               : err_at(err, ERR_INVALID, at,
+                        "This is for CSV alone, and neither the body nor the answer is one.");
+}
+
 static void answer_with(struct request *rq, prediction_find find)
 {
     struct prediction *p = prediction_new(rq, &plain_ops, find);
@@ -266,6 +283,7 @@ static void answer_with(struct request *rq, prediction_find find)
     r = r == 0 ? take_wish(own, "return_scores", &own->scores, &err) : r;
     r = r == 0 ? take_wish(own, "return_variance", &own->variance, &err) : r;
     r = r == 0 ? take_rules(own, &err) : r;
+    r = r == 0 ? take_decimal(own, &err) : r;
     if (r < 0) {
         prediction_refuse(p, &err);
         return;

@@ -16,11 +16,11 @@
 const struct route routes[] = {
     /* clang-format off */
     {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
-     datasets_upload_data, "name target+ ignore+ format header task one_hot missing"},
+     datasets_upload_data, "name target+ ignore+ format header task one_hot missing decimal"},
     {"GET", "/v1/datasets", .handle = datasets_index, .query = "limit after"},
-    {"GET", "/v1/datasets/{id}", .handle = datasets_show, .query = "target+ ignore+ format header task one_hot missing"},
+    {"GET", "/v1/datasets/{id}", .handle = datasets_show, .query = "target+ ignore+ format header task one_hot missing decimal"},
     {"PUT", "/v1/datasets/{id}", ROUTE_STREAM, 0, datasets_upload, datasets_put_begin,
-     datasets_upload_data, "name target+ ignore+ format header task one_hot missing"},
+     datasets_upload_data, "name target+ ignore+ format header task one_hot missing decimal"},
     {"DELETE", "/v1/datasets/{id}", .handle = datasets_remove},
     {"GET", "/v1/datasets/{id}/preview", .handle = datasets_preview, .query = "rows"},
 
@@ -37,7 +37,7 @@ const struct route routes[] = {
 
     {"GET", "/v1/models", ROUTE_PREDICT, .handle = models_index, .query = "limit after"},
     {"POST", "/v1/models/{name}:predict", ROUTE_BODY | ROUTE_PREDICT, .handle = predict,
-     .query = "return_scores return_variance extra_columns unknown_values"},
+     .query = "return_scores return_variance extra_columns unknown_values decimal"},
     {"GET", "/v1/models/{name}", ROUTE_PREDICT, .handle = models_show, .query = "after"},
     {"GET", "/v1/models/{name}/versions/{version}", ROUTE_PREDICT, .handle = models_version},
     {"DELETE", "/v1/models/{name}/versions/{version}", ROUTE_ADMIN, .handle = models_remove},
@@ -59,14 +59,14 @@ const struct route routes[] = {
     {"POST", "/v1/models/{name}/aliases/{alias}/rollback", ROUTE_ADMIN, .handle = aliases_undo},
     {"POST", "/v1/models/{name}/aliases/{alias}/predict", ROUTE_BODY | ROUTE_PREDICT,
      .handle = predict,
-     .query = "return_scores return_variance extra_columns unknown_values"},
+     .query = "return_scores return_variance extra_columns unknown_values decimal"},
     {"POST", "/v1/models/{name}/predict", ROUTE_BODY | ROUTE_PREDICT, .handle = predict,
-     .query = "return_scores return_variance extra_columns unknown_values"},
+     .query = "return_scores return_variance extra_columns unknown_values decimal"},
     {"POST", "/v1/models/{name}/versions/{version}/predict", ROUTE_BODY | ROUTE_PREDICT,
      .handle = predict,
-     .query = "return_scores return_variance extra_columns unknown_values"},
+     .query = "return_scores return_variance extra_columns unknown_values decimal"},
     {"POST", "/invocations", ROUTE_BODY | ROUTE_PREDICT, .handle = predict_default,
-     .query = "return_scores return_variance extra_columns unknown_values"},
+     .query = "return_scores return_variance extra_columns unknown_values decimal"},
 
     {"GET", "/v1/devices", .handle = system_devices},
     {"GET", "/v1/workers", .handle = system_workers},

@@ -172,11 +172,11 @@ static void write_cell(const char *text, struct buf *b)
     buf_char(b, '"');
 }
 
-static void write_names(const char *const *names, int64_t count, struct buf *b)
+static void write_names(const char *const *names, int64_t count, char between, struct buf *b)
 {
     for (int64_t i = 0; i < count; i++) {
         if (i > 0) {
-            buf_char(b, ',');
+            buf_char(b, between);
         }
         write_cell(names[i], b);
     }
@@ -198,7 +198,8 @@ static bool is_taken(const char *const *names, int64_t count, const char *suffix
     return false;
 }
 
-static void write_variance_names(const char *const *names, int64_t count, struct buf *b)
+static void write_variance_names(const char *const *names, int64_t count, char between,
+                                 struct buf *b)
 {
     char suffix[32] = "_variance";
     for (int k = 2; is_taken(names, count, suffix); k++) {
@@ -208,50 +209,63 @@ static void write_variance_names(const char *const *names, int64_t count, struct
         cleanup_buf struct buf name = BUF_INIT;
         buf_str(&name, names[i]);
         buf_str(&name, suffix);
-        buf_char(b, ',');
+        buf_char(b, between);
         write_cell(name.failed ? "" : name.data, b);
         b->failed = b->failed || name.failed;
     }
 }
 
-static void write_header(const struct serving_answer *a, struct buf *b)
+static void write_header(const struct serving_answer *a, char between, struct buf *b)
 {
     if (a->model->classes == 0) {
-        write_names(a->model->targets, a->model->outputs, b);
+        write_names(a->model->targets, a->model->outputs, between, b);
     } else {
         buf_str(b, "prediction");
     }
     if (a->scores) {
-        buf_char(b, ',');
-        write_names(a->model->labels, a->model->classes, b);
+        buf_char(b, between);
+        write_names(a->model->labels, a->model->classes, between, b);
     }
     if (a->variances) {
         const bool classes = a->model->classes > 0;
         write_variance_names(classes ? a->model->labels : a->model->targets, a->model->variances,
-                             b);
+                             between, b);
     }
     buf_str(b, "\r\n");
 }
 
-void answer_write_csv(const struct serving_answer *a, bool header, struct buf *ret)
+/* As JSON has them; or with commas in place of points, and semicolons in place of commas. */
+static void write_numbers(const double *values, int64_t count, bool comma, struct buf *b)
 {
+    const size_t begin = b->len;
+    buf_json_numbers(b, values, count);
+    for (size_t i = begin; comma && !b->failed && i < b->len; i++) {
+        b->data[i] = b->data[i] == ',' ? ';' : b->data[i] == '.' ? ',' : b->data[i];
+    }
+}
+
+void answer_write_csv(const struct serving_answer *a, bool header, bool decimal_comma,
+                      struct buf *ret)
+{
+    const char between = decimal_comma ? ';' : ',';
     const int64_t outputs = a->model->outputs, classes = a->model->classes;
     if (header) {
-        write_header(a, ret);
+        write_header(a, between, ret);
     }
     for (int64_t i = 0; i < a->rows; i++) {
         if (classes > 0) {
             write_cell(label_of(a, i), ret);
         } else {
-            buf_json_numbers(ret, a->values + i * outputs, outputs);
+            write_numbers(a->values + i * outputs, outputs, decimal_comma, ret);
         }
         if (a->scores) {
-            buf_char(ret, ',');
-            buf_json_numbers(ret, a->scores + i * classes, classes);
+            buf_char(ret, between);
+            write_numbers(a->scores + i * classes, classes, decimal_comma, ret);
         }
         if (a->variances) {
-            buf_char(ret, ',');
-            buf_json_numbers(ret, a->variances + i * a->model->variances, a->model->variances);
+            buf_char(ret, between);
+            write_numbers(a->variances + i * a->model->variances, a->model->variances,
+                          decimal_comma, ret);
         }
         buf_str(ret, "\r\n");
     }

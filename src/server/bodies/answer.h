@@ -33,8 +33,9 @@ void answer_write_json(const struct serving_answer *a, int64_t unknown, struct b
 /* A line a row. Regression: a column for each target. Classification: the label in the column
  * "prediction", then, where it has scores, a column for each class. Behind these, where it has
  * variances, one of each target or class: its name and "_variance" ("_variance2" and so on, where
- * that is the name of another). */
-void answer_write_csv(const struct serving_answer *a, bool header, struct buf *ret);
+ * that is the name of another). With decimal commas semicolons part the cells. */
+void answer_write_csv(const struct serving_answer *a, bool header, bool decimal_comma,
+                      struct buf *ret);
 
 /* float64 [rows], or [rows, outputs] for several targets. Classification: [rows, classes] scores
  * where it has them, else [rows] labels as Unicode text. With variances: [rows, 2 outputs], or

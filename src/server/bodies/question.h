@@ -56,11 +56,17 @@ int question_no_variance(const struct served_model *model, const char *pointer, 
 int question_read_json(const char *text, size_t len, const struct served_model *model,
                        struct columns_rules rules, struct question *ret, struct err *err);
 
+/* What is said of a CSV. */
+struct csv_form {
+    enum ingest_header header;
+    bool decimal_comma; /* numbers have one, and commas part no cells */
+};
+
 /* RFC 4180, with commas, semicolons or tabs; quoted cells may hold line ends. The first row is a
- * header where `header` says so, or leaves it open and the row has no number; by it columns are
+ * header where form.header says so, or leaves it open and the row has no number; by it columns are
  * matched (columns.h), without one they are in the order of the features. */
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      struct columns_rules rules, enum ingest_header header, struct question *ret,
+                      struct columns_rules rules, struct csv_form form, struct question *ret,
                       struct err *err);
 
 /* One array [rows, d], as ingest_array.h reads them; [rows] where d is 1. */

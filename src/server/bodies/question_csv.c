@@ -7,7 +7,7 @@
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "ingest/ingest_number.h"
+#include "ingest/ingest_numeral.h"
 #include "ingest/ingest_text.h"
 #include "server/bodies/columns.h"
 #include "server/bodies/rows.h"
@@ -25,7 +25,7 @@ struct csv {
     int64_t width;         /* cells in a line */
     bool header;
     struct columns_rules rules;
-    enum ingest_header said; /* of the header */
+    struct csv_form form;
 };
 
 struct cell {
@@ -91,8 +91,9 @@ static bool find_row(struct csv *c)
 static char find_delimiter(const struct csv *c)
 {
     bool quoted = false;
-    const char found = ingest_delimiter(c->at, (size_t)(c->end - c->at), &quoted);
-    return found != '\0' ? found : ',';
+    const bool commas = !c->form.decimal_comma;
+    const char found = ingest_delimiter(c->at, (size_t)(c->end - c->at), commas, &quoted);
+    return found != '\0' ? found : c->delimiter;
 }
 
 /* ---- errors ---- */
@@ -145,11 +146,15 @@ static int number_error(const struct csv *c, const struct cell *cell, int64_t co
     if (cell->len == 0) {
         return cell_error(c, column, err, "the cell is empty%s.%s", wanted, hint);
     }
+    const bool comma = c->form.decimal_comma;
     const bool finite =
-        ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_NOT_FINITE;
-    return cell_error(c, column, err, "%s is not a %snumber%s.%s",
-                      ingest_show(cell->text, cell->len, show), finite ? "" : "finite ", wanted,
-                      hint);
+        ingest_numeral_read(cell->text, cell->len, comma, &ignored) != INGEST_NUMBER_NOT_FINITE;
+    const char *fault =
+        ingest_numeral_fault(ingest_numeral_of(cell->text, cell->len, comma), comma);
+    ingest_show(cell->text, cell->len, show);
+    return finite && fault ? cell_error(c, column, err, "%s%s %s.", show, wanted, fault)
+                           : cell_error(c, column, err, "%s is not a %snumber%s.%s", show,
+                                        finite ? "" : "finite ", wanted, hint);
 }
 
 /* ---- cells ---- */
@@ -232,7 +237,9 @@ static bool is_missing(const struct csv *c, const struct cell *cell)
 
 static int read_number(struct csv *c, int64_t column, double *ret, struct err *err)
 {
-    const size_t len = decimal_scan(c->at, (size_t)(c->end - c->at), ret);
+    /* Which takes points. */
+    const size_t len =
+        c->form.decimal_comma ? 0 : decimal_scan(c->at, (size_t)(c->end - c->at), ret);
     const char *behind = c->at + len;
     if (len > 0 && isfinite(*ret) &&
         (behind == c->end || *behind == c->delimiter || *behind == '\n' || *behind == '\r')) {
@@ -248,7 +255,7 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
         *ret = NAN;
         return 0;
     }
-    return ingest_number_read(cell.text, cell.len, ret) == INGEST_NUMBER_OK
+    return ingest_numeral_read(cell.text, cell.len, c->form.decimal_comma, ret) == INGEST_NUMBER_OK
                ? 0
                : number_error(c, &cell, column, err);
 }
@@ -303,10 +310,11 @@ static int read_row(struct csv *c, struct err *err)
 
 /* ---- header ---- */
 
-static bool is_number(const struct cell *cell)
+static bool is_number(const struct csv *c, const struct cell *cell)
 {
     double ignored;
-    return ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_TEXT;
+    return ingest_numeral_read(cell->text, cell->len, c->form.decimal_comma, &ignored) !=
+           INGEST_NUMBER_TEXT;
 }
 
 /* Whether all cells of the line are text, and not all of them missing; a NaN is bad data, not a
@@ -321,7 +329,7 @@ static int is_header(struct csv c, bool *ret, struct err *err)
         struct cell cell = {.len = 0};
         r = read_cell(&c, j, &cell, err);
         named = named || (r == 0 && !is_missing(&c, &cell));
-        *ret = *ret && r == 0 && !is_number(&cell);
+        *ret = *ret && r == 0 && !is_number(&c, &cell);
         if (r < 0 || at_line_end(&c)) {
             break;
         }
@@ -441,8 +449,8 @@ static int take_narrow(struct csv *c, struct err *err)
 /* As the client says, where it does. */
 static int choose_header(const struct csv *c, bool *ret, struct err *err)
 {
-    *ret = c->said == INGEST_HEADER_PRESENT;
-    return c->said == INGEST_HEADER_AUTO ? is_header(*c, ret, err) : 0;
+    *ret = c->form.header == INGEST_HEADER_PRESENT;
+    return c->form.header == INGEST_HEADER_AUTO ? is_header(*c, ret, err) : 0;
 }
 
 static int read_body(struct csv *c, struct question *q, struct err *err)
@@ -463,7 +471,7 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
 }
 
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      struct columns_rules rules, enum ingest_header header, struct question *ret,
+                      struct columns_rules rules, struct csv_form form, struct question *ret,
                       struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
@@ -471,11 +479,11 @@ int question_read_csv(const char *text, size_t len, const struct served_model *m
                                 .at = text,
                                 .end = text + len,
                                 .line = 1,
-                                .delimiter = ',',
+                                .delimiter = form.decimal_comma ? ';' : ',',
                                 .rows = {.model = model},
                                 .width = model->d,
                                 .rules = rules,
-                                .said = header};
+                                .form = form};
     const int r = read_body(&c, &q, err);
     if (r == 0) {
         q.unknown = c.columns.unknown;
