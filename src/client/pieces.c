@@ -38,20 +38,29 @@ static int fill(struct pieces *p, size_t want, struct err *err)
     return 0;
 }
 
-/* Bytes of whole records, at most `most` of them, at the beginning of text; 0: not one. */
-static size_t whole(const char *text, size_t len, int64_t most, int64_t *ret_records)
+/* Bytes of whole records, at most `most` of them, at the beginning of text; 0: not one. Unless it
+ * is all (`last`), they do not end with a line without anything: in a table of one column that is a
+ * row, but at the end of a piece it would be none. */
+static size_t whole(const char *text, size_t len, int64_t most, bool last, int64_t *ret_records)
 {
-    bool quoted = false;
+    bool quoted = false, filled = false; /* the line holds something */
     size_t end = 0;
+    int64_t records = 0;
     *ret_records = 0;
-    for (size_t i = 0; i < len && *ret_records < most; i++) {
+    for (size_t i = 0; i < len && records < most; i++) {
         quoted = quoted != (text[i] == '"');
+        filled = filled || strchr(" \t\r\n", text[i]) == NULL;
         /* A CR alone ends a line, too; whether the last one is alone is not known yet. */
         const bool alone = text[i] == '\r' && i + 1 < len && text[i + 1] != '\n';
-        if ((text[i] == '\n' || alone) && !quoted) {
-            end = i + 1;
-            ++*ret_records;
+        if ((text[i] != '\n' && !alone) || quoted) {
+            continue;
         }
+        records++;
+        if (last || filled) {
+            end = i + 1;
+            *ret_records = records;
+        }
+        filled = false;
     }
     return end;
 }
@@ -137,7 +146,8 @@ static int take_header(struct pieces *p, struct err *err)
     r = r == 0 ? refuse_other_formats(&p->rest, err) : r;
     drop_marks(&p->rest);
     drop_blank_lines(&p->rest);
-    const size_t len = r == 0 && p->rest.data ? whole(p->rest.data, p->rest.len, 1, &records) : 0;
+    const size_t len =
+        r == 0 && p->rest.data ? whole(p->rest.data, p->rest.len, 1, true, &records) : 0;
     if (len > 0 && !all_numbers(p->rest.data, len)) {
         buf_add(&p->header, p->rest.data, len);
         buf_consume(&p->rest, len);
@@ -156,7 +166,7 @@ static int measure(struct pieces *p, size_t *ret, int64_t *ret_records, struct e
             return r;
         }
         const char *text = p->rest.data ? p->rest.data : "";
-        *ret = whole(text, p->rest.len, INT64_MAX, ret_records);
+        *ret = whole(text, p->rest.len, INT64_MAX, p->at_end, ret_records);
         if (p->at_end) {
             *ret_records += *ret < p->rest.len; /* a last line without its end */
             *ret = p->rest.len;

@@ -22,10 +22,12 @@ int csv_cell_error(const struct csv_table *c, int64_t line, int64_t column, enum
     snprintf(pointer, sizeof(pointer), "#/line/%lld/column/%lld", (long long)line,
              (long long)column + 1);
     char show[INGEST_SHOW_SIZE];
-    char name[INGEST_SHOW_SIZE + 4] = "";
-    if (c->begun && c->header) {
+    char name[INGEST_SHOW_SIZE + 24] = "";
+    if (c->begun) { /* numbers of columns in parameters, and so in names that are made, are from 0
+                     */
         const char *text = c->t->names[column];
-        snprintf(name, sizeof(name), " (%s)", ingest_show(text, strlen(text), show));
+        snprintf(name, sizeof(name), " (%s%s)", ingest_show(text, strlen(text), show),
+                 c->header ? "" : ", counted from 0");
     }
     return err_at(err, code, pointer, "Line %lld, column %lld%s: %s", (long long)line,
                   (long long)column + 1, name, what);
@@ -301,9 +303,10 @@ static int label_cell(struct csv_table *c, int64_t line, int64_t column,
 {
     const char *fault = ingest_name_fault(cell->text, cell->len);
     if (fault != NULL) {
-        char show[INGEST_SHOW_SIZE];
-        return csv_cell_error(c, line, column, ERR_INVALID, err, "the text %s %s.",
-                              ingest_show(cell->text, cell->len, show), fault);
+        char show[INGEST_SHOW_SIZE], hint[INGEST_ENCODING_SIZE];
+        return csv_cell_error(c, line, column, ERR_INVALID, err, "the text %s %s%s.",
+                              ingest_show(cell->text, cell->len, show), fault,
+                              ingest_encoding_hint(cell->text, cell->len, hint));
     }
     if (is_undecided(c, column) && !makes_text(c, cell)) {
         return mixed_error(c, column, err);

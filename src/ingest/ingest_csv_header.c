@@ -48,9 +48,10 @@ int csv_make_names(const struct csv_table *c, char **names, struct err *err)
         const struct csv_cell *cell = &first->cell[j];
         const char *fault = cell->len == 0 ? NULL : ingest_name_fault(cell->text, cell->len);
         if (fault != NULL) {
-            char show[INGEST_SHOW_SIZE];
-            return csv_cell_error(c, cell->line, j, ERR_INVALID, err, "the name %s %s.",
-                                  ingest_show(cell->text, cell->len, show), fault);
+            char show[INGEST_SHOW_SIZE], hint[INGEST_ENCODING_SIZE];
+            return csv_cell_error(c, cell->line, j, ERR_INVALID, err, "the name %s %s%s.",
+                                  ingest_show(cell->text, cell->len, show), fault,
+                                  ingest_encoding_hint(cell->text, cell->len, hint));
         }
         int status = 0;
         if (cell->len == 0) {
@@ -162,7 +163,7 @@ int csv_warn_row_numbers(const struct csv_table *c, struct err *err)
             return ingest_table_warn(c->t, err,
                                      "The column %lld, which has no name and is called %s here, "
                                      "numbers the rows, and became a feature; ignore=%lld (krr: "
-                                     "--ignore %lld) leaves it out.",
+                                     "--ignore %lld), which counts from 0, leaves it out.",
                                      (long long)j + 1, ingest_show(name, strlen(name), show),
                                      (long long)j, (long long)j);
         }

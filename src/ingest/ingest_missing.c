@@ -115,8 +115,8 @@ static int no_value(const struct ingest_table *t, int64_t column, struct err *er
     const int64_t rows = t->writer.rows + t->dropped;
     snprintf(pointer, sizeof(pointer), "#/column/%lld", (long long)column + 1);
     return err_at(err, ERR_INVALID, pointer,
-                  "The column %s (%lld) holds no value in any of the %lld rows%s.%s",
-                  ingest_show(name, strlen(name), show), (long long)column + 1,
+                  "The column %s holds no value in any of the %lld rows%s.%s",
+                  ingest_show(name, strlen(name), show),
                   (long long)(t->gap[column].present == 0 ? rows : t->writer.rows),
                   t->gap[column].present == 0 ? "" : " that have a target",
                   t->is_target[column] ? "" : " " INGEST_LEAVE_OUT ".");

@@ -46,16 +46,27 @@ const char *ingest_show(const char *text, size_t len, char ret[INGEST_SHOW_SIZE]
     return ret;
 }
 
-static bool is_utf8(const char *text, size_t len)
+/* The place of the first byte that is not UTF-8, or len. */
+static size_t find_foreign(const char *text, size_t len)
 {
-    for (size_t i = 0; i < len;) {
-        size_t n = utf8_step(text + i, len - i);
-        if (n == 0) {
-            return false;
-        }
-        i += n;
+    size_t i = 0;
+    for (size_t n = 1; i < len && n > 0; i += n) {
+        n = utf8_step(text + i, len - i);
     }
-    return true;
+    return i;
+}
+
+const char *ingest_encoding_hint(const char *text, size_t len, char ret[INGEST_ENCODING_SIZE])
+{
+    const size_t at = find_foreign(text, len);
+    ret[0] = '\0';
+    if (at < len) {
+        snprintf(ret, INGEST_ENCODING_SIZE,
+                 " (its byte %zu is 0x%02x); tables of text are in UTF-8. iconv -f WINDOWS-1252 -t "
+                 "UTF-8 makes one of a table that Windows wrote; Excel calls it \"CSV UTF-8\"",
+                 at + 1, (unsigned)(unsigned char)text[at]);
+    }
+    return ret;
 }
 
 const char *ingest_name_fault(const char *text, size_t len)
@@ -69,7 +80,7 @@ const char *ingest_name_fault(const char *text, size_t len)
     if (memchr(text, '\0', len) != NULL) {
         return "holds a NUL byte";
     }
-    return is_utf8(text, len) ? NULL : "is not UTF-8";
+    return find_foreign(text, len) == len ? NULL : "is not UTF-8";
 }
 
 static bool is_blank(char c)

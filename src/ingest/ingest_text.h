@@ -27,6 +27,11 @@ const char *ingest_show(const char *text, size_t len, char ret[INGEST_SHOW_SIZE]
 /* Why text cannot be a name or label ("is empty", "is longer than 256 bytes", …), or NULL. */
 const char *ingest_name_fault(const char *text, size_t len);
 
+/* Room for the text of ingest_encoding_hint. */
+#define INGEST_ENCODING_SIZE 240
+/* Behind "is not UTF-8": which byte is not, and how to have a table in UTF-8; "" where all are. */
+const char *ingest_encoding_hint(const char *text, size_t len, char ret[INGEST_ENCODING_SIZE]);
+
 /* Removes blanks, tabs and line ends around text[0..*len): returns the new start. */
 const char *ingest_trim(const char *text, size_t *len);
 

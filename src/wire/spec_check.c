@@ -186,14 +186,48 @@ static bool own_target(const struct job_spec *spec, const struct dataset_info *i
            (spec->targets == 1 && c->roles[info->target_columns[0]] == ROLE_TARGET);
 }
 
+static int no_classes(const struct dataset_info *info, int64_t target, struct err *err)
+{
+    const char *name = info->column_names[target];
+    const int64_t of = info->missing.indicates != NULL ? info->missing.indicates[target] : -1;
+    const int word = (int)strcspn(name, "=");
+    if (of >= 0) {
+        return field_error(
+            err, "task", FIELD_WHOLE,
+            "The target \"%.64s\" is 0 and 1 and tells where \"%.64s\" is missing: it "
+            "takes a regression.",
+            name, info->column_names[of]);
+    }
+    if (word > 0 && name[word] == '=') { /* as one-hot encoding names the columns that it makes */
+        return field_error(
+            err, "task", FIELD_WHOLE,
+            "The target \"%.64s\" holds numbers, not classes. Where one_hot made it of "
+            "the words of a column \"%.*s\", upload the table with that as its "
+            "target, for its words are classes; as it is it takes a regression.",
+            name, word < 64 ? word : 64, name);
+    }
+    return field_error(err, "task", FIELD_WHOLE,
+                       "The target \"%.64s\" holds numbers, not classes; upload the data set for "
+                       "classification with this target.",
+                       name);
+}
+
+/* The first target of the job. */
+static int64_t first_target(const struct dataset_info *info, const struct columns *c)
+{
+    int64_t i = 0;
+    while (i + 1 < info->columns && c->roles[i] != ROLE_TARGET) {
+        i++;
+    }
+    return i;
+}
+
 static int check_task(const struct job_spec *spec, const struct dataset_info *info,
                       const struct columns *c, struct err *err)
 {
     if (spec->task == TASK_CLASSIFICATION &&
         (info->task != TASK_CLASSIFICATION || !own_target(spec, info, c))) {
-        return field_error(err, "task", FIELD_WHOLE,
-                           "The target holds numbers, not classes; upload the data set for "
-                           "classification with this target.");
+        return no_classes(info, first_target(info, c), err);
     }
     return 0;
 }

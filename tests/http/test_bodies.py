@@ -667,3 +667,61 @@ def test_clients_that_leave(daemons, accept):
     assert len(wanted) == 3
     found = own.post("/v1/models/left/predict", data=body).json()["predictions"]
     assert len(found) == 20000
+
+
+# What other programs leave in a CSV.
+
+
+@pytest.fixture(scope="module", params=["refuse", "fill"])
+def one_column(api, request):
+    table = "x,y\n" + "".join(f"{'' if request.param == 'fill' and i == 9 else i},{i * 1.5}\n" for i in range(30))
+    api.train(f"one-{request.param}", api.upload(table.encode(), missing=request.param)["id"], test={"fraction": 0},
+              kernel={"name": "gaussian", "bandwidth": 1.0})
+    return f"one-{request.param}"
+
+
+@pytest.mark.parametrize("body, rows, line", [
+    ("1\n\n2\n", [1, None, 2], 2), ("x\n1\n\n2\n", [1, None, 2], 3), ("x\n\n1\n", [None, 1], 2), ("x\r\n1\r\n \r\n\t\r\n2", [1, None, None, 2], 3),
+    ("\n\n1\n2\n\n\n", [1, 2], None), ("\nx\n1\n \n", [1], None), ("x\n1\n\"\"\n", [1, None], 3), ("1\r\r2\r", [1, None, 2], 2),
+])
+def test_blank_lines_between_rows_of_one_column(api, one_column, body, rows, line):
+    """They lack their value, as pandas writes it; in front and at the end they are none."""
+    fills = one_column.endswith("fill")
+    answer = ask(api, one_column, body, "text/csv", 200 if fills or line is None else 422, Accept="application/json")
+    if answer.status_code == 200:
+        wanted = ask(api, one_column, {"instances": [[x] for x in rows]}).json()["predictions"]
+        assert answer.json()["predictions"] == wanted
+    else:
+        assert interface.problem_pointers(answer) == [f"#/line/{line}/column/1"] and "the cell is empty" in answer.json()["detail"]
+
+
+def test_many_blank_lines(api, one_column):
+    """Time grows with the body, not with its square."""
+    answer = ask(api, one_column, "1\n" + "\n" * 200_000 + "2\n", "text/csv", 200 if one_column.endswith("fill") else 422)
+    assert answer.status_code == 422 or len(answer.text.split()) == 200_002
+    assert len(ask(api, one_column, "1\n" + "\n" * 200_000, "text/csv").text.split()) == 1
+
+
+def test_blank_lines_of_several_columns_are_passed_over(api, model):
+    rows = "1,2,3,4\n\n5,6,7,8\n \n"
+    assert len(ask(api, model, rows, "text/csv").text.split()) == 2
+
+
+def test_other_encodings_are_named(api, mixed):
+    body = 'city,size,"ro om"\nRome,1,x\nZürich,2,x\n'.encode("cp1252")
+    answer = ask(api, mixed[0], body, "text/csv", 422)
+    assert interface.problem_pointers(answer) == ["#/line/3/column/1"]
+    assert '"Z\\xfcrich" is not UTF-8 (its byte 2 is 0xfc); tables of text are in UTF-8. iconv -f WINDOWS-1252' in answer.json()["detail"]
+    answer = ask(api, mixed[0], body.replace(b"size", "größe".encode("latin-1")), "text/csv", 422)
+    assert interface.problem_pointers(answer) == ["#/line/1/column/2"] and "its byte 3 is 0xf6" in answer.json()["detail"]
+    for table, at in (("größe,y\n1,2\n2,3\n", "#/line/1/column/1"), ("city,y\nRome,1.5\nZürich,2\n", "#/line/3/column/1")):
+        found = api.post("/v1/datasets", 422, data=table.encode("cp1252"), params={"one_hot": "true"}, headers={"Content-Type": "text/csv"}).json()
+        assert found["errors"][0]["pointer"] == at and "tables of text are in UTF-8. iconv -f WINDOWS-1252" in found["detail"]
+
+
+def test_columns_without_names_are_named_as_parameters_count_them(api):
+    found = api.post("/v1/datasets", 422, data="1,2,3\n4,x,6\n", headers={"Content-Type": "text/csv"}).json()
+    assert found["detail"].startswith('Line 2, column 2 ("column1", counted from 0): "x" is not a number')
+    assert api.upload(b"1,2,3\n4,x,6\n", ignore="1")["features"] == ["column0"]
+    said = api.upload(",a,y\n".encode() + b"".join(b"%d,%d,%d\n" % (i, i * i % 7, i * 3 % 11) for i in range(20)))["warnings"]
+    assert any("ignore=0 (krr: --ignore 0), which counts from 0, leaves it out" in w for w in said)

@@ -71,6 +71,17 @@ def test_predict_takes_the_table_that_was_trained_on(base, tmp_path, name):
     assert len(good(base, "predict", name, path, "--ignore-extra").splitlines()) == 41
 
 
+def test_blank_lines_of_one_column_are_rows_in_every_piece(base, tmp_path, name):
+    """Also those at the border of two pieces, where they lack a value and the model fills in."""
+    path, asked = tmp_path / "one.csv", tmp_path / "asked.csv"
+    path.write_text("x,y\n" + "".join(f"{i if i else ''},{i * 2.5}\n" for i in range(40)))
+    good(base, "train", path, "--missing", "fill", "-m", name, "-q")
+    asked.write_text("x\n" + "\n\n7\n" * 400_000)
+    assert len(good(base, "predict", name, asked).splitlines()) == 1_200_001
+    asked.write_text("7\n\n\n" * 400_000 + "7\n")  # without a header, those in front of a row of a later piece
+    assert len(good(base, "predict", name, asked).splitlines()) == 1_200_001
+
+
 def test_words_that_the_model_does_not_know(base, tmp_path, name):
     path, asked = tmp_path / "cities.csv", tmp_path / "asked.csv"
     path.write_text("city,size,price\n" + "".join(f"{['Paris', 'Rome'][i % 2]},{i},{i * 2.5}\n" for i in range(40)))

@@ -238,3 +238,16 @@ def test_restart(daemons):
     daemon.start()
     assert daemon.api.get(f"/v1/datasets/{dataset['id']}").json() == dataset
     assert ask(daemon.api, "m", forms()["objects"]).json()["predictions"] == before
+
+
+def test_classes_that_are_no_column_of_the_table(api):
+    """Advice that can be followed: what one_hot and missing=indicate made cannot be uploaded as a target."""
+    dataset = api.upload(TABLE.encode(), one_hot="true", missing="indicate", target="price")["id"]
+    words = api.upload(TABLE.encode(), one_hot="true", missing="drop", target="price")["id"]
+    for target, text in (("city=Rome", 'made it of the words of a column "city", upload the table with that as its target'),
+                         ("size_missing", 'tells where "size" is missing: it takes a regression'),
+                         ("age", 'The target "age" holds numbers, not classes; upload the data set for classification')):
+        answer = api.post("/v1/jobs", 422, json={"model": "m", "dataset": words if "=" in target else dataset, "target": target, "task": "classification", "kernel": KERNEL})
+        assert error(answer)[0] == "#/task" and text in error(answer)[1]
+    made = api.upload(TABLE.encode(), one_hot="true", target="city", missing="drop", ignore=["price", "rooms"])
+    assert made["classes"] == ["Oslo", "Paris", "Rome"]

@@ -112,7 +112,7 @@ static void test_bad_numbers(void **state)
     refuse_text(f, "age,y\n1,2\n3,4\nx1,6\n", ERR_INVALID, "#/line/4/column/1",
                 "Line 4, column 1 (\"age\"): \"x1\" is not a number; ignore=COLUMN (krr: ");
     refuse_text(f, "1,2\n3,4\n5,x\n", ERR_INVALID, "#/line/3/column/2",
-                "Line 3, column 2: \"x\" is not a number, unlike");
+                "Line 3, column 2 (\"column1\", counted from 0): \"x\" is not a number, unlike");
     refuse_text(f, "a,y\n1,2\nnan,3\n", ERR_INVALID, "#/line/3/column/1",
                 "\"nan\" is not a finite number");
     refuse_text(f, "a,y\nNaN,2\n1,3\n", ERR_INVALID, "#/line/2/column/1", "not a finite number");

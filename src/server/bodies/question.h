@@ -62,9 +62,10 @@ struct csv_form {
     bool decimal_comma; /* numbers have one, and commas part no cells */
 };
 
-/* RFC 4180, with commas, semicolons or tabs; quoted cells may hold line ends. The first row is a
- * header where form.header says so, or leaves it open and the row has no number; by it columns are
- * matched (columns.h), without one they are in the order of the features. */
+/* RFC 4180, with commas, semicolons or tabs; quoted cells may hold line ends. Blank lines are
+ * passed over, but for those between the rows of a table of one column: they lack their value. The
+ * first row is a header where form.header says so, or leaves it open and the row has no number; by
+ * it columns are matched (columns.h), without one they are in the order of the features. */
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
                       struct columns_rules rules, struct csv_form form, struct question *ret,
                       struct err *err);

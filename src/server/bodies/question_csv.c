@@ -15,7 +15,8 @@
 
 struct csv {
     const char *begin, *at, *end;
-    int64_t line;                /* where `at` is */
+    const char *filled; /* up to there, lines without anything have one with something behind */
+    int64_t line;       /* where `at` is */
     int64_t row_line, cell_line; /* where the current row and cell begin */
     char delimiter;
     struct buf cell; /* a quoted cell, its quotes resolved */
@@ -85,6 +86,24 @@ static bool find_row(struct csv *c)
         }
         next_line(c);
     }
+}
+
+/* The same in a table of one column, where a line without anything is a row, too: it lacks its
+ * value. Only behind the last row it is none, and in front where it was not said that rows begin.
+ */
+static bool find_narrow_row(struct csv *c)
+{
+    const char *start = c->at;
+    const int64_t line = c->line;
+    if (start >= c->filled) {
+        if (!find_row(c)) {
+            return false;
+        }
+        c->filled = c->at;
+    }
+    c->at = start;
+    c->line = c->row_line = line;
+    return true;
 }
 
 /* As in an upload. */
@@ -260,6 +279,17 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
                : number_error(c, &cell, column, err);
 }
 
+/* A text in another encoding is neither a name nor a word, whatever it looks like. */
+static int check_encoding(const struct csv *c, int64_t column, const struct cell *cell,
+                          struct err *err)
+{
+    char show[INGEST_SHOW_SIZE], hint[INGEST_ENCODING_SIZE];
+    ingest_encoding_hint(cell->text, cell->len, hint);
+    return hint[0] == '\0' ? 0
+                           : cell_error(c, column, err, "%s is not UTF-8%s.",
+                                        ingest_show(cell->text, cell->len, show), hint);
+}
+
 /* A cell that is no feature: a text, or what is passed over, which may be empty and is not looked
  * at. */
 static int read_other(struct csv *c, int64_t column, double *row, struct err *err)
@@ -272,6 +302,10 @@ static int read_other(struct csv *c, int64_t column, double *row, struct err *er
     }
     if (cell.len == 0 && !rows_may_lack(&c->rows)) {
         return number_error(c, &cell, column, err);
+    }
+    const int encoded = check_encoding(c, column, &cell, err);
+    if (encoded < 0) {
+        return encoded;
     }
     return columns_set_text(&c->columns, &c->column[column], cell.text, cell.len, row, why)
                ? 0
@@ -369,8 +403,12 @@ static int take_name(struct csv *c, int64_t column, const struct cell *cell, str
     char pointer[96];
     snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->cell_line,
              (long long)column + 1);
+    int r = check_encoding(c, column, cell, err);
+    if (r < 0) {
+        return r;
+    }
     cleanup_mem char *name = name_of(cell, column);
-    int r = name ? grow(c, column, err) : err_no_memory(err);
+    r = name ? grow(c, column, err) : err_no_memory(err);
     r = r == 0 ? columns_find(&c->columns, name, column, &c->column[column], err) : r;
     if (r != 0) {
         return r < 0 ? r : columns_unknown(err, pointer, name);
@@ -458,14 +496,22 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
     int r = ingest_refuse_utf16(c->at, (size_t)(c->end - c->at), err);
     c->at += utf8_marks(c->at, (size_t)(c->end - c->at));
     r = r == 0 ? ingest_refuse_separator(c->at, (size_t)(c->end - c->at), err) : r;
+    const char *begin = c->at;
     if (r == 0 && find_row(c)) {
         c->delimiter = find_delimiter(c);
         r = choose_header(c, &q->header, err);
         r = r < 0 ? r : q->header ? read_header(c, err) : take_narrow(c, err);
     }
+    if (r == 0 && q->header) {
+        next_line(c);
+    } else if (c->form.header == INGEST_HEADER_ABSENT && c->width == 1) {
+        c->at = c->filled = begin; /* it begins with a row, where that is said */
+        c->line = 1;
+    }
     rows_begin(&c->rows, (size_t)(c->at - c->begin), (size_t)(c->end - c->begin));
-    while (r == 0 && find_row(c)) {
+    while (r == 0 && (c->width == 1 ? find_narrow_row(c) : find_row(c))) {
         r = read_row(c, err);
+        next_line(c);
     }
     return r == 0 ? rows_take(&c->rows, "#", q, err) : r;
 }
@@ -477,6 +523,7 @@ int question_read_csv(const char *text, size_t len, const struct served_model *m
     struct question q = {.scores = model->classes > 0};
     cleanup_csv struct csv c = {.begin = text,
                                 .at = text,
+                                .filled = text,
                                 .end = text + len,
                                 .line = 1,
                                 .delimiter = form.decimal_comma ? ';' : ',',
