@@ -145,8 +145,8 @@ static enum exit_code predict_all(struct predicting *p)
 static void tell_unknown(const struct predicting *p)
 {
     if (p->unknown > 0 && !p->client->quiet) {
-        fprintf(stderr, "%lld values are words that the model was not trained on\n",
-                (long long)p->unknown);
+        fprintf(stderr, "%lld %s that the model was not trained on\n", (long long)p->unknown,
+                p->unknown == 1 ? "value is a word" : "values are words");
     }
 }
 

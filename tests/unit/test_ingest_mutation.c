@@ -7,11 +7,11 @@
 #include "ingest_fixture.h"
 #include "support/mutate.h"
 
-enum { ITERATIONS = 2000, SEEDS = 12, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
+enum { ITERATIONS = 2000, SEEDS = 13, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
 
 struct seed {
     enum ingest_format format;
-    bool gzip, one_hot;
+    bool gzip, one_hot, decimal_comma;
     enum ingest_missing missing;
     struct buf bytes;
 };
@@ -73,6 +73,9 @@ static void make_seeds(struct fixture *f, struct seed *seeds)
     seeds[11].one_hot = true;
     seeds[11].missing = INGEST_MISSING_DROP;
     buf_str(&seeds[11].bytes, "size,color,y\n1,red,a\n,blue,b\n3,blue,NA\n4,?,a\n5,red,b\n");
+    seeds[12].one_hot = seeds[12].decimal_comma = true;
+    seeds[12].missing = INGEST_MISSING_INDICATE;
+    buf_str(&seeds[12].bytes, "size;color;y\n1,5;NA;a\n-2;red;b\n;3;\n4,25;?;a\n,5e1;1.000,5;b\n");
 }
 
 static void use_seed(struct fixture *f, const struct seed *seed)
@@ -81,6 +84,7 @@ static void use_seed(struct fixture *f, const struct seed *seed)
     f->options.gzip = seed->gzip;
     f->options.one_hot = seed->one_hot;
     f->options.missing = seed->missing;
+    f->options.decimal_comma = seed->decimal_comma;
     f->options.max_rows = MAX_ROWS;
     f->options.max_columns = MAX_COLUMNS;
     f->options.max_unpacked_bytes = MAX_BYTES;

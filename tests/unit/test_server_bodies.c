@@ -62,11 +62,11 @@ static const struct served_model telling = {.name = "m",
                                             .indicators = 1,
                                             .targets = targets};
 
-enum kind { JSON, CSV, CSV_HEADED, CSV_BARE, NPY, INFER };
+enum kind { JSON, CSV, CSV_HEADED, CSV_BARE, CSV_COMMA, NPY, INFER };
 
 static bool is_csv(enum kind kind)
 {
-    return kind == CSV || kind == CSV_HEADED || kind == CSV_BARE;
+    return kind == CSV || kind == CSV_HEADED || kind == CSV_BARE || kind == CSV_COMMA;
 }
 
 /* Models with texts are asked for in tables with more columns than they know. */
@@ -89,6 +89,9 @@ static int read_body(enum kind kind, const char *body, size_t len, const struct 
     case CSV_BARE:
         return question_read_csv(body, len, m, rules,
                                  (struct csv_form){INGEST_HEADER_ABSENT, false}, ret, err);
+    case CSV_COMMA:
+        return question_read_csv(body, len, m, rules, (struct csv_form){INGEST_HEADER_AUTO, true},
+                                 ret, err);
     case NPY:
         return question_read_npy(body, len, m, ret, err);
     case INFER:
@@ -144,6 +147,8 @@ static const struct {
     {CSV, "\"a\n\";\"\r\nd\";b/c;t\r1;2;3;\"u\n\n\"\"v\"\r4;\"5\r\n\";6;", 0, NUMBERS},
     {CSV_HEADED, "\"u\n1\",d,a\n,3,x\n\"7\n\n8\",2,\"\ny z\"\n", 0, TEXTS},
     {CSV_BARE, "1,2,\"3\n\"\n4,5,6\n", 0, NUMBERS},
+    {CSV_COMMA, "d;a;b/c\n1,5;-,25e1;\"3\n\"\n4;5,;6\n", 0, NUMBERS},
+    {CSV_COMMA, "1,5\t2\t3\n0,1\t5\t6", 0, NUMBERS},
     {NPY, npy, sizeof npy - 1, NUMBERS},
     {INFER,
      "{\"id\": \"q\", \"inputs\": [{\"name\": \"X\", \"shape\": [2, 3], \"datatype\": \"FP32\", "

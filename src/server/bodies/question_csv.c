@@ -9,30 +9,8 @@
 #include "base/utf8.h"
 #include "ingest/ingest_numeral.h"
 #include "ingest/ingest_text.h"
-#include "server/bodies/columns.h"
-#include "server/bodies/rows.h"
+#include "server/bodies/question_csv.h"
 #include "wire/missing.h"
-
-struct csv {
-    const char *begin, *at, *end;
-    const char *filled; /* up to there, lines without anything have one with something behind */
-    int64_t line;       /* where `at` is */
-    int64_t row_line, cell_line; /* where the current row and cell begin */
-    char delimiter;
-    struct buf cell; /* a quoted cell, its quotes resolved */
-    struct rows rows;
-    struct columns columns;
-    struct column *column; /* [width] NULL: they are the features, in their order */
-    int64_t width;         /* cells in a line */
-    bool header;
-    struct columns_rules rules;
-    struct csv_form form;
-};
-
-struct cell {
-    const char *text; /* trimmed; within the body, or in csv.cell */
-    size_t len;
-};
 
 static void csv_deinit(struct csv *c)
 {
@@ -44,7 +22,7 @@ static void csv_deinit(struct csv *c)
 
 #define cleanup_csv __attribute__((cleanup(csv_deinit)))
 
-static bool at_line_end(const struct csv *c)
+bool csv__at_line_end(const struct csv *c)
 {
     return c->at == c->end || *c->at == '\n' || *c->at == '\r';
 }
@@ -76,7 +54,7 @@ static bool find_row(struct csv *c)
     for (;;) {
         const char *start = c->at;
         skip_blanks(c);
-        if (!at_line_end(c)) {
+        if (!csv__at_line_end(c)) {
             c->at = start;
             c->row_line = c->line;
             return true;
@@ -181,7 +159,7 @@ static int number_error(const struct csv *c, const struct cell *cell, int64_t co
 static void skip_to_quote(struct csv *c)
 {
     while (c->at < c->end && *c->at != '"') {
-        if (at_line_end(c)) {
+        if (csv__at_line_end(c)) {
             next_line(c);
         } else {
             c->at++;
@@ -215,7 +193,7 @@ static int read_quoted(struct csv *c, int64_t column, struct cell *ret, struct e
     }
     c->at++;
     skip_blanks(c);
-    if (!at_line_end(c) && *c->at != c->delimiter) {
+    if (!csv__at_line_end(c) && *c->at != c->delimiter) {
         return cell_error(c, column, err, "text follows the closing quotes.");
     }
     *ret = (struct cell){c->cell.data ? c->cell.data : "", c->cell.len};
@@ -224,7 +202,7 @@ static int read_quoted(struct csv *c, int64_t column, struct cell *ret, struct e
 }
 
 /* Leaves c->at at the delimiter or the end of the line. */
-static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err *err)
+int csv__read_cell(struct csv *c, int64_t column, struct cell *ret, struct err *err)
 {
     c->cell_line = c->line;
     skip_blanks(c);
@@ -232,7 +210,7 @@ static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err
         return read_quoted(c, column, ret, err);
     }
     const char *start = c->at;
-    while (!at_line_end(c) && *c->at != c->delimiter) {
+    while (!csv__at_line_end(c) && *c->at != c->delimiter) {
         c->at++;
     }
     size_t len = (size_t)(c->at - start);
@@ -249,7 +227,7 @@ static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err
 }
 
 /* Whether the cell says that its feature is missing, and that may be. */
-static bool is_missing(const struct csv *c, const struct cell *cell)
+bool csv__is_missing(const struct csv *c, const struct cell *cell)
 {
     return rows_may_lack(&c->rows) && missing_mark(cell->text, cell->len);
 }
@@ -266,11 +244,11 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
         return 0;
     }
     struct cell cell = {.len = 0};
-    const int r = read_cell(c, column, &cell, err);
+    const int r = csv__read_cell(c, column, &cell, err);
     if (r < 0) {
         return r;
     }
-    if (is_missing(c, &cell)) {
+    if (csv__is_missing(c, &cell)) {
         *ret = NAN;
         return 0;
     }
@@ -280,8 +258,8 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
 }
 
 /* A text in another encoding is neither a name nor a word, whatever it looks like. */
-static int check_encoding(const struct csv *c, int64_t column, const struct cell *cell,
-                          struct err *err)
+int csv__check_encoding(const struct csv *c, int64_t column, const struct cell *cell,
+                        struct err *err)
 {
     char show[INGEST_SHOW_SIZE], hint[INGEST_ENCODING_SIZE];
     ingest_encoding_hint(cell->text, cell->len, hint);
@@ -296,14 +274,14 @@ static int read_other(struct csv *c, int64_t column, double *row, struct err *er
 {
     struct cell cell = {.len = 0};
     char why[COLUMNS_WHY_SIZE];
-    const int r = read_cell(c, column, &cell, err);
+    const int r = csv__read_cell(c, column, &cell, err);
     if (r < 0 || c->column[column].kind == COLUMN_PASSED) {
         return r;
     }
     if (cell.len == 0 && !rows_may_lack(&c->rows)) {
         return number_error(c, &cell, column, err);
     }
-    const int encoded = check_encoding(c, column, &cell, err);
+    const int encoded = csv__check_encoding(c, column, &cell, err);
     if (encoded < 0) {
         return encoded;
     }
@@ -330,7 +308,7 @@ static int read_row(struct csv *c, struct err *err)
         if (r < 0) {
             return r;
         }
-        if (at_line_end(c)) {
+        if (csv__at_line_end(c)) {
             if (j + 1 < c->width) {
                 return width_error(c, j + 1, err);
             }
@@ -342,154 +320,7 @@ static int read_row(struct csv *c, struct err *err)
     return 0;
 }
 
-/* ---- header ---- */
-
-static bool is_number(const struct csv *c, const struct cell *cell)
-{
-    double ignored;
-    return ingest_numeral_read(cell->text, cell->len, c->form.decimal_comma, &ignored) !=
-           INGEST_NUMBER_TEXT;
-}
-
-/* Whether all cells of the line are text, and not all of them missing; a NaN is bad data, not a
- * name. */
-static int is_header(struct csv c, bool *ret, struct err *err)
-{
-    c.cell = (struct buf)BUF_INIT;
-    int r = 0;
-    bool named = !rows_may_lack(&c.rows);
-    *ret = true;
-    for (int64_t j = 0; r == 0; j++) {
-        struct cell cell = {.len = 0};
-        r = read_cell(&c, j, &cell, err);
-        named = named || (r == 0 && !is_missing(&c, &cell));
-        *ret = *ret && r == 0 && !is_number(&c, &cell);
-        if (r < 0 || at_line_end(&c)) {
-            break;
-        }
-        c.at++;
-    }
-    buf_deinit(&c.cell);
-    *ret = *ret && named;
-    return r;
-}
-
-/* Room for a column more. */
-static int grow(struct csv *c, int64_t column, struct err *err)
-{
-    if (column < c->width) {
-        return 0;
-    }
-    const int64_t width = column < 8 ? 8 : 2 * column;
-    struct column *larger = mem_regrow(c->column, (size_t)width, sizeof *larger);
-    if (!larger) {
-        return err_no_memory(err);
-    }
-    c->column = larger;
-    c->width = width;
-    return 0;
-}
-
-/* A column without a name has that of the upload: "column3". */
-static char *name_of(const struct cell *cell, int64_t column)
-{
-    char number[32];
-    snprintf(number, sizeof number, "column%lld", (long long)column);
-    return cell->len > 0 ? mem_strndup(cell->text, cell->len) : mem_strdup(number);
-}
-
-static int take_name(struct csv *c, int64_t column, const struct cell *cell, struct err *err)
-{
-    char pointer[96];
-    snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->cell_line,
-             (long long)column + 1);
-    int r = check_encoding(c, column, cell, err);
-    if (r < 0) {
-        return r;
-    }
-    cleanup_mem char *name = name_of(cell, column);
-    r = name ? grow(c, column, err) : err_no_memory(err);
-    r = r == 0 ? columns_find(&c->columns, name, column, &c->column[column], err) : r;
-    if (r != 0) {
-        return r < 0 ? r : columns_unknown(err, pointer, name);
-    }
-    return columns_mark(&c->columns, &c->column[column], 1) ? 0 : columns_twice(err, pointer, name);
-}
-
-/* Whether the columns are the features and nothing else, in their order. */
-static bool is_plain(const struct csv *c)
-{
-    for (int64_t j = 0; j < c->width; j++) {
-        if (c->column[j].kind != COLUMN_FEATURE || c->column[j].at != j) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int read_header(struct csv *c, struct err *err)
-{
-    int r = columns_init(&c->columns, c->rows.model, c->rules, err);
-    int64_t j = 0;
-    c->width = 0;
-    for (bool more = true; r == 0 && more; j++) {
-        struct cell cell = {.len = 0};
-        r = read_cell(c, j, &cell, err);
-        r = r == 0 ? take_name(c, j, &cell, err) : r;
-        more = !at_line_end(c);
-        c->at += more;
-    }
-    c->width = j;
-    c->header = true;
-    char pointer[64];
-    snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->row_line);
-    const char *missing = r == 0 ? columns_missing(&c->columns, 1) : NULL;
-    if (r == 0 && !missing && is_plain(c)) {
-        c->column = mem_free(c->column);
-    }
-    return missing ? columns_lacking(err, pointer, missing) : r;
-}
-
-/* Of the line that comes next; its errors are found when it is read. */
-static int64_t count_cells(struct csv c)
-{
-    c.cell = (struct buf)BUF_INIT;
-    int64_t count = 0;
-    for (bool more = true; more; c.at += more) {
-        struct cell cell = {.len = 0};
-        more = read_cell(&c, count++, &cell, NULL) == 0 && !at_line_end(&c);
-    }
-    buf_deinit(&c.cell);
-    return count;
-}
-
-/* Rows without names may leave out the features that tell what is missing. */
-static int take_narrow(struct csv *c, struct err *err)
-{
-    const struct served_model *model = c->rows.model;
-    const int64_t narrow = rows_narrow(&c->rows);
-    if (narrow == model->d || count_cells(*c) != narrow) {
-        return 0;
-    }
-    c->column = mem_zarray((size_t)narrow, sizeof *c->column);
-    if (!c->column) {
-        return err_no_memory(err);
-    }
-    c->width = 0;
-    for (int64_t j = 0; j < model->d; j++) {
-        if (model->indicates[j] < 0) {
-            c->column[c->width++] = (struct column){.kind = COLUMN_FEATURE, .at = j};
-        }
-    }
-    return 0;
-}
-
-/* As the client says, where it does. */
-static int choose_header(const struct csv *c, bool *ret, struct err *err)
-{
-    *ret = c->form.header == INGEST_HEADER_PRESENT;
-    return c->form.header == INGEST_HEADER_AUTO ? is_header(*c, ret, err) : 0;
-}
+/* ---- the body ---- */
 
 static int read_body(struct csv *c, struct question *q, struct err *err)
 {
@@ -499,8 +330,8 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
     const char *begin = c->at;
     if (r == 0 && find_row(c)) {
         c->delimiter = find_delimiter(c);
-        r = choose_header(c, &q->header, err);
-        r = r < 0 ? r : q->header ? read_header(c, err) : take_narrow(c, err);
+        r = csv__choose_header(c, &q->header, err);
+        r = r < 0 ? r : q->header ? csv__read_header(c, err) : csv__take_narrow(c, err);
     }
     if (r == 0 && q->header) {
         next_line(c);
