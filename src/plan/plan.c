@@ -237,10 +237,11 @@ static struct trials count_trials(const struct job_spec *spec, bool held_out, bo
     const double pairs =
         bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND + learned + plain : names;
     const double again = fmin(pairs, kernels ? RULE_CHOICE_AGAIN : RULE_CHOICE_PAIRS);
-    return (struct trials){.fits = pairs * tried,
+    const double finer = (bandwidths ? RULE_FINER : 0) + (ridges ? RULE_FINER : 0);
+    return (struct trials){.fits = pairs * tried + finer,
                            .learned = learned,
                            .medians = names + 1,
-                           .fits_again = again * tried,
+                           .fits_again = again * tried + finer,
                            .medians_again = fmin(names, again)};
 }
 

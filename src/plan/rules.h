@@ -91,6 +91,9 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 /* Features that were standardised are tried once more as they are: one pair more for each kernel.
  */
 #define RULE_PLAIN 1
+/* And finer steps from what was best, of ridge and of bandwidth, where they are open: so many of
+ * each on either sample, and more only after one that is better. */
+#define RULE_FINER 2
 /* Rows from which some are held out; of fewer each is in its turn. */
 #define RULE_HELD_OUT_LEAST 100
 /* Of 100 rows and more, and fewer than 300, each is held out in one of five folds, where all these

@@ -24,6 +24,11 @@ static double additive(const double *x)
     return sum;
 }
 
+static double kinked(const double *x)
+{
+    return fabs(x[0] + x[1] + x[2]);
+}
+
 static double as_loud(struct rng *rng)
 {
     return rng_normal(rng);
@@ -144,7 +149,8 @@ static struct choose_data open_kernel(uint64_t seed, int64_t n)
 }
 
 /* Each kernel with each bandwidth, and what lies beyond the best: one bandwidth, or, where that is
- * better, two. Plans have one of them (test_plan_plan.c, test_fits_of_a_choice). */
+ * better, two. Plans have one of them (test_plan_plan.c, test_fits_of_a_choice). In the end there
+ * are one or two of finer steps. */
 static void test_a_bandwidth_beyond(void **state)
 {
     (void)state;
@@ -152,13 +158,62 @@ static void test_a_bandwidth_beyond(void **state)
         struct choose_data data = open_kernel(seed, 0);
         data.any_bandwidth = true;
         int fits = choose(N, rough, audible, data).fits;
-        assert_true(fits >= RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND);
-        assert_true(fits <= RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND + 1);
+        assert_true(fits > RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND);
+        assert_true(fits <= RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND + 1 + RULE_FINER);
         data.any_kernel = false;
         data.kernel = KERNEL_LAPLACIAN;
         fits = choose(N, rough, audible, data).fits;
-        assert_int_equal(fits, RULE_BANDWIDTHS + RULE_BEYOND);
+        assert_true(fits > RULE_BANDWIDTHS + RULE_BEYOND);
+        assert_true(fits <= RULE_BANDWIDTHS + RULE_BEYOND + RULE_FINER);
     }
+}
+
+/* Of targets with noise the best ridge may lie between two that are thirty times apart: half of the
+ * way is tried too, and taken where it is better than either. */
+static void test_finer_ridges(void **state)
+{
+    (void)state;
+    int between = 0;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct choose_data data = all_open(seed);
+        data.any_kernel = data.any_bandwidth = false;
+        data.kernel = KERNEL_GAUSSIAN;
+        const struct choice open = choose(N, smooth, audible, data);
+        const double steps = log(open.ridge / (1e-6 * (N - N / 3))) / log(30);
+        if (fabs(steps - floor(steps) - 0.5) > 0.1) {
+            continue;
+        }
+        between++;
+        data.any_regularization = false;
+        for (int way = -1; way <= 1; way += 2) {
+            data.regularization = open.regularization * pow(5.477, way);
+            const struct choice beside = choose(N, smooth, audible, data);
+            assert_true(open.errors[KERNEL_GAUSSIAN] < beside.errors[KERNEL_GAUSSIAN]);
+        }
+    }
+    assert_true(between > 0);
+}
+
+/* Likewise of bandwidths, which are tried four times apart. */
+static void test_finer_bandwidths(void **state)
+{
+    (void)state;
+    int between = 0;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        struct choose_data data = all_open(seed);
+        data.any_kernel = false;
+        data.kernel = KERNEL_GAUSSIAN;
+        const struct choice open = choose(N, kinked, audible, data);
+        if (open.medians != 2 && open.medians != 0.5) {
+            continue;
+        }
+        between++;
+        data.any_bandwidth = false;
+        const struct choice median = choose(N, kinked, audible, data);
+        assert_near(median.medians, 1, 0);
+        assert_true(open.errors[KERNEL_GAUSSIAN] < median.errors[KERNEL_GAUSSIAN]);
+    }
+    assert_true(between > 0);
 }
 
 /* What the events say of it. */
@@ -213,11 +268,6 @@ static void test_a_choice_is_kept(void **state)
 }
 
 /* Of a kink between smooth pieces what lies between the gaussian and the exponentials is best. */
-static double kinked(const double *x)
-{
-    return fabs(x[0] + x[1] + x[2]);
-}
-
 static void test_between_smooth_and_rough(void **state)
 {
     (void)state;
@@ -360,7 +410,8 @@ TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
           cmocka_unit_test(test_bandwidth_follows_variation),
           cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
           cmocka_unit_test(test_one_row_takes_the_first), cmocka_unit_test(test_few_rows),
-          cmocka_unit_test(test_a_bandwidth_beyond),
+          cmocka_unit_test(test_a_bandwidth_beyond), cmocka_unit_test(test_finer_ridges),
+          cmocka_unit_test(test_finer_bandwidths),
           cmocka_unit_test(test_few_rows_are_held_out_in_turn),
           cmocka_unit_test(test_between_smooth_and_rough),
           cmocka_unit_test(test_errors_of_the_kernels), cmocka_unit_test(test_a_choice_is_kept),

@@ -150,13 +150,15 @@ static void test_fits_of_a_choice(void **state)
         "'kernel':{'name':'gaussian','bandwidth':'auto'},'regularization':1e-6";
     /* Bandwidths of each feature are learned from half of the fitted rows. */
     const double learned = RULE_LEARNED_STARTS * RULE_LEARNED_STEPS * (1 + 6) / 8.0;
-    assert_near(planned_fits(one), 2 + 1 + 1 + 1 + learned, 1e-3);
-    enum { K = RULE_KERNELS };
-    assert_near(planned_fits("'regularization':1e-6"), K * 2 + 1 + 2 * K + K * learned, 1e-3);
-    assert_near(planned_fits("'regularization':1e-6,'standardize':{'features':false}"),
-                K * 2 + 1 + K + K * learned, 1e-3);
-    assert_near(planned_fits("'test':{'fraction':0.2}"), (K * 2 + 1 + 2 * K) * 5 + K * learned,
+    enum { K = RULE_KERNELS, FINER = RULE_FINER };
+    assert_near(planned_fits(one), 2 + 1 + 1 + 1 + FINER + learned, 1e-3);
+    assert_near(planned_fits("'regularization':1e-6"), K * 2 + 1 + 2 * K + FINER + K * learned,
                 1e-3);
+    assert_near(planned_fits("'regularization':1e-6,'standardize':{'features':false}"),
+                K * 2 + 1 + K + FINER + K * learned, 1e-3);
+    assert_near(planned_fits("'test':{'fraction':0.2}"),
+                (K * 2 + 1 + 2 * K) * 5 + 2 * FINER + K * learned, 1e-3);
+    assert_near(planned_fits("'kernel':{'name':'auto','bandwidth':1}"), K * 5 + FINER, 1e-3);
     assert_near(planned_fits("'kernel':{'name':'auto','bandwidth':1},'regularization':1e-6"), K,
                 1e-3);
     assert_near(planned_fits("'kernel':{'name':'gaussian','bandwidth':'median'}"), 0, 1e-3);
@@ -166,11 +168,12 @@ static void test_fits_of_a_choice(void **state)
 static void test_fits_of_a_choice_in_folds(void **state)
 {
     (void)state;
-    enum { K = RULE_KERNELS, ROWS = 250, FITTED = 160 }; /* a fifth is for testing */
+    enum { K = RULE_KERNELS, FINER = RULE_FINER };
+    enum { ROWS = 250, FITTED = 160 }; /* a fifth is for testing */
     const double learned = RULE_LEARNED_STARTS * RULE_LEARNED_STEPS * (1 + 6);
     const double whole = learned * pow(200.0 / FITTED, 3);
     assert_near(planned_fits_of("'regularization':1e-6", ROWS, FITTED),
-                5 * (K * 2 + 1 + 2 * K + K * learned) + whole, 1e-3 * whole);
+                5 * (K * 2 + 1 + 2 * K + FINER + K * learned) + whole, 1e-3 * whole);
     assert_near(planned_fits_of("'kernel':{'name':'auto','bandwidth':1},'regularization':1e-6",
                                 ROWS, FITTED),
                 5 * K, 1e-3);

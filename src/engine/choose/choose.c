@@ -83,6 +83,8 @@ static int try_first(const struct choose_data *data, struct pairs *pairs, struct
     r = r == 0 && data->any_bandwidth ? choose__try_beyond(&s, pairs, worth_bandwidth, err) : r;
     r = r == 0 && plain ? choose__try_plain(&s, pairs, worth_bandwidth, err) : r;
     r = r == 0 && data->learns ? choose__learn(&s, pairs, worth_bandwidth, err) : r;
+    r = r == 0 ? choose__refine(&s, pairs, err) : r;
+    r = r == 0 && data->learns ? choose__learn_whole(&s, pairs, err) : r;
     r = r == 0 ? settle(&s, pairs, pairs, best, err) : r;
     choose__sample_deinit(&s);
     best->choice.fits = s.fits;
@@ -107,7 +109,8 @@ static int try_again(const struct choose_data *data, struct pairs *pairs, struct
     int r = choose__draw(&s, err);
     r = r == 0 ? choose__try(&s, &again, err) : r;
     if (r == 0 && choose__best(&again).error < INFINITY && !s.late) {
-        r = settle(&s, &again, pairs, &found, err);
+        r = choose__refine(&s, &again, err);
+        r = r == 0 ? settle(&s, &again, pairs, &found, err) : r;
     }
     choose__sample_deinit(&s);
     found.choice.fits = best->choice.fits + s.fits;

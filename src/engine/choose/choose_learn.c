@@ -49,9 +49,8 @@ static double *take_targets(const struct sample *s, int64_t first, int64_t n)
 /* The number of the nearest regularization, where it is open. */
 static int nearest(const struct sample *s, double ridge)
 {
-    const bool single = s->data->points_dtype == DTYPE_F32;
     int ret = CHOOSE_USUAL_RIDGE;
-    for (int i = single ? ret : 0; s->data->any_regularization && i < CHOOSE_RIDGES; i++) {
+    for (int i = choose__first_ridge(s); s->data->any_regularization && i < CHOOSE_RIDGES; i++) {
         const double there = fabs(log(choose__ridge(s, i) / ridge));
         ret = there < fabs(log(choose__ridge(s, ret) / ridge)) ? i : ret;
     }
@@ -142,13 +141,14 @@ static int learn_from(struct sample *s, const struct pair *from, int64_t first, 
     return r;
 }
 
-/* The best pair of a kernel among the first `count`, or NULL. */
-static const struct pair *best_with(const struct pairs *pairs, int count, enum kernel_id kernel)
+/* The best pair of a kernel with a bandwidth that was not learned, or NULL. */
+static const struct pair *best_with(const struct pairs *pairs, enum kernel_id kernel)
 {
     const struct pair *ret = NULL;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < pairs->count; i++) {
         const struct pair *p = &pairs->all[i];
-        const bool better = isfinite(p->error) && (ret == NULL || p->error < ret->error);
+        const bool tried = isfinite(p->error) && p->choice.bandwidths == NULL;
+        const bool better = tried && (ret == NULL || p->error < ret->error);
         ret = p->choice.kernel == kernel && better ? p : ret;
     }
     return ret;
@@ -213,12 +213,11 @@ static int try_learned(struct sample *s, struct pairs *pairs, const struct pair 
     return judge(s, next, bandwidths, err);
 }
 
-/* What the first fold has taught the best pair, beginning with one of the first `count`, is learned
- * of all rows, held-out ones too. */
-static int learn_whole(struct sample *s, const struct pairs *pairs, int count, struct err *err)
+/* What the first fold has taught the best pair is learned of all rows, held-out ones too. */
+int choose__learn_whole(struct sample *s, const struct pairs *pairs, struct err *err)
 {
     const struct pair best = choose__best(pairs);
-    const struct pair *from = best_with(pairs, count, best.choice.kernel);
+    const struct pair *from = best_with(pairs, best.choice.kernel);
     const int64_t d = s->data->X->d;
     cleanup_mem double *bandwidths = mem_array((size_t)d, sizeof(double));
     double ridge, cost = INFINITY;
@@ -229,20 +228,19 @@ static int learn_whole(struct sample *s, const struct pairs *pairs, int count, s
         return err_no_memory(err);
     }
     const int r = learn_from(s, from, 0, s->count, bandwidths, &ridge, &cost, err);
-    if (r == 0 && isfinite(cost)) {
-        memcpy(best.choice.bandwidths, bandwidths, (size_t)d * sizeof(double));
+    for (int64_t j = 0; r == 0 && isfinite(cost) && j < d; j++) {
+        best.choice.bandwidths[j] = bandwidths[j] * best.scale;
     }
     return r;
 }
 
 int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct err *err)
 {
-    const int count = pairs->count;
     const size_t size = (size_t)(s->data->X->d * s->folds);
     const struct pair best = choose__best(pairs);
     int r = 0, learned = 0;
     for (int id = 0; r == 0 && !s->late && id < KERNEL_COUNT_; id++) {
-        const struct pair *from = best_with(pairs, count, (enum kernel_id)id);
+        const struct pair *from = best_with(pairs, (enum kernel_id)id);
         if (from == NULL || learned_rows(s) == 0) {
             continue;
         }
@@ -254,5 +252,5 @@ int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct er
         r = try_learned(s, pairs, from, bandwidths, err);
         pairs->count += pairs->all[pairs->count].error < worth * best.error;
     }
-    return r == 0 ? learn_whole(s, pairs, count, err) : r;
+    return r;
 }

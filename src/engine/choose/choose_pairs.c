@@ -24,6 +24,7 @@ struct pairs choose__list(const struct choose_data *data)
                        .medians = medians[i % each],
                        .regularization = data->regularization},
             .at = CHOOSE_USUAL_RIDGE,
+            .scale = 1.0,
             .error = INFINITY,
         };
     }
@@ -55,13 +56,18 @@ struct pairs choose__keep(const struct pairs *pairs, int most)
     return ret;
 }
 
-struct pair choose__best(const struct pairs *pairs)
+int choose__best_index(const struct pairs *pairs)
 {
     int i = 0;
     while (count_better(pairs, i, false) > 0) {
         i++;
     }
-    return pairs->all[i];
+    return i;
+}
+
+struct pair choose__best(const struct pairs *pairs)
+{
+    return pairs->all[choose__best_index(pairs)];
 }
 
 /* The points times what their features were divided by, which float32 may not hold; NULL on lack of

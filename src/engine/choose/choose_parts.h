@@ -1,5 +1,6 @@
 /* Inside the choice of a kernel (choose.h): choose.c walks through kernels and bandwidths,
- * choose_learn.c learns bandwidths one a feature, choose_trial.c fits on a sample. */
+ * choose_learn.c learns bandwidths one a feature, choose_refine.c takes finer steps in the end,
+ * choose_trial.c fits on a sample. */
 #pragma once
 
 #include "engine/choose/choose.h"
@@ -25,10 +26,11 @@ struct sample {
 /* Regularizations are numbered: the job's, lambda0, is the usual one. */
 enum { CHOOSE_RIDGES = 8, CHOOSE_USUAL_RIDGE = 3 };
 
-/* A kernel with a bandwidth, with the best of its regularizations: number `at`. */
+/* A kernel with a bandwidth, with the best of its regularizations: number `at`, or near it. */
 struct pair {
     struct choice choice;
     int at;
+    double scale; /* of what was learned, since it was */
     double error;
 };
 
@@ -53,12 +55,18 @@ void choose__sample_deinit(struct sample *s);
 /* 1: the time is up, also before the first fit, or a negative code. */
 int choose__go_on(struct sample *s, struct err *err);
 double choose__ridge(const struct sample *s, int number);
+int choose__first_ridge(const struct sample *s); /* the least that is tried */
 /* `each`: with a kernel for each fold, k [folds]; else with k[0] for all. */
 int choose__try_kernel(struct sample *s, const struct kernel *k, bool each, struct pair *pair,
                        struct err *err);
 
+/* Likewise with one ridge, in one fit a fold: 1 where the time is up. */
+int choose__try_ridge(struct sample *s, const struct kernel *k, bool each, double ridge,
+                      double *ret_error, struct err *err);
+
 /* choose_pairs.c. */
 struct pairs choose__list(const struct choose_data *data);
+int choose__best_index(const struct pairs *pairs);
 struct pair choose__best(const struct pairs *pairs);
 /* The `most` best of them, and the best one of each kernel, in their order; only the best are the
  * list's own. */
@@ -78,5 +86,10 @@ int choose__try_plain(struct sample *s, struct pairs *pairs, double worth, struc
 
 /* choose_learn.c: for the best pair of each kernel, bandwidths one a feature; those are added to
  * the pairs which have at most `worth` of the best one's error. Of several folds they are learned
- * in each to be judged, and for the best pair once more, of all rows. */
+ * in each to be judged. */
 int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct err *err);
+/* And for the best pair once more, where it was learned, of all rows. */
+int choose__learn_whole(struct sample *s, const struct pairs *pairs, struct err *err);
+
+/* choose_refine.c: ridge and bandwidth of the best pair in finer steps, what is open of them. */
+int choose__refine(struct sample *s, struct pairs *pairs, struct err *err);

@@ -184,6 +184,12 @@ static int try_folds(struct sample *s, struct trial *t, double ridge, double *re
     return r;
 }
 
+int choose__first_ridge(const struct sample *s)
+{
+    /* Of values in float32 less than their rounding is no regularization. */
+    return s->data->points_dtype == DTYPE_F32 ? CHOOSE_USUAL_RIDGE : 0;
+}
+
 /* 1: this regularization is better than those of the pair before, and taken. */
 static int try_ridge(struct sample *s, struct trial *t, int i, struct pair *pair, struct err *err)
 {
@@ -207,10 +213,9 @@ static int try_ridge(struct sample *s, struct trial *t, int i, struct pair *pair
 /* From the best one on, as long as each is better than the one before. */
 static int walk(struct sample *s, struct trial *t, int by, struct pair *pair, struct err *err)
 {
-    /* Of values in float32 less than their rounding is no regularization. */
-    const int first = s->data->points_dtype == DTYPE_F32 ? CHOOSE_USUAL_RIDGE : 0;
     int r = 1;
-    for (int i = pair->at + by; r > 0 && i >= first && i < CHOOSE_RIDGES; i += by) {
+    for (int i = pair->at + by; r > 0 && i >= choose__first_ridge(s) && i < CHOOSE_RIDGES;
+         i += by) {
         r = try_ridge(s, t, i, pair, err);
     }
     return r < 0 ? r : 0;
@@ -274,6 +279,16 @@ int choose__try_kernel(struct sample *s, const struct kernel *k, bool each, stru
     if (r == 0) {
         r = try_ridges(s, &t, pair, err);
     }
+    trial_deinit(s->data->be, &t);
+    return r;
+}
+
+int choose__try_ridge(struct sample *s, const struct kernel *k, bool each, double ridge,
+                      double *ret_error, struct err *err)
+{
+    struct trial t = {.kernels = each ? s->folds : 1};
+    int r = trial_init(s, k, &t, err);
+    r = r == 0 ? try_folds(s, &t, ridge, ret_error, err) : r;
     trial_deinit(s->data->be, &t);
     return r;
 }
