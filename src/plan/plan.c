@@ -219,7 +219,7 @@ static bool by_median(const struct job_spec *spec)
  * large sets; how often a median is taken for either, the model's included; and for how many
  * kernels bandwidths are learned. */
 struct trials {
-    double fits, medians, fits_again, medians_again, learned;
+    double fits, medians, fits_again, medians_again, learned, finer;
 };
 
 static struct trials count_trials(const struct job_spec *spec, bool held_out, bool learns)
@@ -237,11 +237,12 @@ static struct trials count_trials(const struct job_spec *spec, bool held_out, bo
     const double pairs =
         bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND + learned + plain : names;
     const double again = fmin(pairs, kernels ? RULE_CHOICE_AGAIN : RULE_CHOICE_PAIRS);
-    const double finer = (bandwidths ? RULE_FINER : 0) + (ridges ? RULE_FINER : 0);
-    return (struct trials){.fits = pairs * tried + finer,
+    const double finer = held_out ? RULE_FINER * ((bandwidths ? 1 : 0) + (ridges ? 1 : 0)) : 0;
+    return (struct trials){.fits = pairs * tried,
+                           .finer = finer,
                            .learned = learned,
                            .medians = names + 1,
-                           .fits_again = again * tried + finer,
+                           .fits_again = again * tried,
                            .medians_again = fmin(names, again)};
 }
 
@@ -257,6 +258,18 @@ static void try_kernels(struct planning *g, struct plan_moment *at, double fitte
     at->parts[PLAN_LIBRARY] = fmax(at->parts[PLAN_LIBRARY], plan__library(g, fitted));
     plan__dense(&g->choice, folds * fits * fitted * fitted * (fitted / 6.0 + g->t - 1.0),
                 DTYPE_F64);
+    plan__values(g, &g->choice, folds * fits * fitted * rows, DTYPE_F64, 1);
+}
+
+/* Finer steps from the best of them; where fitted rows judge, there is the identity, too. */
+static void try_finer(struct planning *g, struct plan_moment *at, double fitted, double rows,
+                      int folds, double fits)
+{
+    const bool all = rule_choice_leaves_out((int64_t)fitted, (int64_t)(rows - fitted), folds);
+    const double factors = all && fits > 0 ? RULE_LEFT_OUT * (fits + 1) : fits;
+    const double bytes = 8.0 * (2.0 * fitted * fitted + rows * (2.0 * g->d + 3.0 * g->t));
+    at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], factors > fits ? bytes : 0.0);
+    plan__dense(&g->choice, folds * factors * pow(fitted, 3) / 6.0, DTYPE_F64);
     plan__values(g, &g->choice, folds * fits * fitted * rows, DTYPE_F64, 1);
 }
 
@@ -313,7 +326,9 @@ static void choose_kernel(struct planning *g)
     if (open) {
         const double each = trials.learned > 0 ? folds : 1; /* learns its own bandwidths */
         try_kernels(g, &at, fitted, tried, folds, each, trials.fits);
+        try_finer(g, &at, fitted, tried, folds, trials.finer);
         try_kernels(g, &at, (double)more, tried_again, 1, 1, trials.fits_again);
+        try_finer(g, &at, (double)more, tried_again, 1, trials.finer);
         learn_all(g, &at, (int64_t)fitted, folds, trials.learned);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));

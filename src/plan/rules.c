@@ -242,6 +242,11 @@ int64_t rule_choice_held(int64_t n, int64_t fitted, int64_t width, int times)
     return min_i64(most, n - fitted);
 }
 
+bool rule_choice_leaves_out(int64_t fitted, int64_t held, int folds)
+{
+    return folds == 1 && held > 0 && held < fitted;
+}
+
 int64_t rule_full_rows(bool device)
 {
     return device ? 1500000 : 250000;

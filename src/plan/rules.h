@@ -91,9 +91,13 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 /* Features that were standardised are tried once more as they are: one pair more for each kernel.
  */
 #define RULE_PLAIN 1
-/* And finer steps from what was best, of ridge and of bandwidth, where they are open: so many of
- * each on either sample, and more only after one that is better. */
+/* And finer steps from what was best, of ridge and of bandwidth, where they are open and some rows
+ * are held out: so many of each on either sample, and more only after one that is better. */
 #define RULE_FINER 2
+/* Whether the fitted rows judge those steps, too, each left out: where fewer are held out, once. A
+ * fit is then as so many factors, for it takes a triangle's inverse, and there is one more. */
+#define RULE_LEFT_OUT 4
+bool rule_choice_leaves_out(int64_t fitted, int64_t held, int folds);
 /* Rows from which some are held out; of fewer each is in its turn. */
 #define RULE_HELD_OUT_LEAST 100
 /* Of 100 rows and more, and fewer than 300, each is held out in one of five folds, where all these

@@ -1,4 +1,5 @@
 #include "choose_fixture.h"
+#include "engine/choose/choose_parts.h"
 
 /* Kernel values of a choice of the kernel alone, on LARGE rows. */
 enum { FIRST = RULE_KERNELS * 1000 * 5000, SECOND = RULE_KERNELS * 1875 * LARGE };
@@ -135,6 +136,7 @@ static void test_few_rows(void **state)
     for (int64_t n = 2; n < CHOOSE_HELD_OUT; n += 7) {
         const struct choice c = choose(n, smooth, audible, all_open(7));
         assert_true(c.ridge > 0 && isfinite(c.ridge) && c.fits > 0);
+        assert_near(fmod(log2(c.medians), 2), 0, 0); /* no finer steps */
     }
 }
 
@@ -150,7 +152,7 @@ static struct choose_data open_kernel(uint64_t seed, int64_t n)
 
 /* Each kernel with each bandwidth, and what lies beyond the best: one bandwidth, or, where that is
  * better, two. Plans have one of them (test_plan_plan.c, test_fits_of_a_choice). In the end there
- * are one or two of finer steps. */
+ * are one or two finer steps, and what they are compared with. */
 static void test_a_bandwidth_beyond(void **state)
 {
     (void)state;
@@ -159,12 +161,12 @@ static void test_a_bandwidth_beyond(void **state)
         data.any_bandwidth = true;
         int fits = choose(N, rough, audible, data).fits;
         assert_true(fits > RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND);
-        assert_true(fits <= RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND + 1 + RULE_FINER);
+        assert_true(fits <= RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND + 2 + RULE_FINER);
         data.any_kernel = false;
         data.kernel = KERNEL_LAPLACIAN;
         fits = choose(N, rough, audible, data).fits;
         assert_true(fits > RULE_BANDWIDTHS + RULE_BEYOND);
-        assert_true(fits <= RULE_BANDWIDTHS + RULE_BEYOND + RULE_FINER);
+        assert_true(fits <= RULE_BANDWIDTHS + RULE_BEYOND + 1 + RULE_FINER);
     }
 }
 
@@ -173,13 +175,14 @@ static void test_a_bandwidth_beyond(void **state)
 static void test_finer_ridges(void **state)
 {
     (void)state;
+    enum { ROWS = 250, FITTED = 200 }; /* each is held out once, and no other judges */
     int between = 0;
     for (uint64_t seed = 0; seed < 6; seed++) {
         struct choose_data data = all_open(seed);
         data.any_kernel = data.any_bandwidth = false;
         data.kernel = KERNEL_GAUSSIAN;
-        const struct choice open = choose(N, smooth, audible, data);
-        const double steps = log(open.ridge / (1e-6 * (N - N / 3))) / log(30);
+        const struct choice open = choose(ROWS, smooth, audible, data);
+        const double steps = log(open.ridge / (1e-6 * FITTED)) / log(30);
         if (fabs(steps - floor(steps) - 0.5) > 0.1) {
             continue;
         }
@@ -187,11 +190,76 @@ static void test_finer_ridges(void **state)
         data.any_regularization = false;
         for (int way = -1; way <= 1; way += 2) {
             data.regularization = open.regularization * pow(5.477, way);
-            const struct choice beside = choose(N, smooth, audible, data);
+            const struct choice beside = choose(ROWS, smooth, audible, data);
             assert_true(open.errors[KERNEL_GAUSSIAN] < beside.errors[KERNEL_GAUSSIAN]);
         }
     }
     assert_true(between > 0);
+}
+
+/* Of a gaussian of bandwidth 1 on rows of one feature: f(x[skip]) of a model of the others, by
+ * elimination. */
+static double predicted(const double *x, const double *y, int n, double ridge, int skip)
+{
+    double G[20][21];
+    int from[20], m = 0;
+    for (int i = 0; i < n; i++) {
+        from[m] = i;
+        m += i != skip;
+    }
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < m; j++) {
+            const double e = x[from[i]] - x[from[j]];
+            G[i][j] = exp(-e * e / 2) + (i == j ? ridge : 0);
+        }
+        G[i][m] = y[from[i]];
+    }
+    for (int k = 0; k < m; k++) {
+        for (int i = 0; i < m; i++) {
+            const double by = i == k ? 0 : G[i][k] / G[k][k];
+            for (int j = 0; j <= m; j++) {
+                G[i][j] -= by * G[k][j];
+            }
+        }
+    }
+    double sum = 0;
+    for (int i = 0; i < m; i++) {
+        const double e = x[from[i]] - x[skip];
+        sum += exp(-e * e / 2) * G[i][m] / G[i][i];
+    }
+    return sum;
+}
+
+/* Where fewer rows are held out than are fitted, these judge finer steps too, each left out. */
+static void test_fitted_rows_judge(void **state)
+{
+    (void)state;
+    enum { ROWS = 20, FITTED = 15 };
+    double x[ROWS], Y[ROWS];
+    struct rng rng = rng_new(1, RNG_TEST);
+    for (int i = 0; i < ROWS; i++) {
+        x[i] = rng_normal(&rng);
+        Y[i] = sin(2 * x[i]) + 0.1 * rng_normal(&rng);
+    }
+    struct backend *be = fixture_backend();
+    const struct rows X = {.dtype = DTYPE_F64, .n = ROWS, .d = 1, .data = x};
+    struct choose_data data = all_open(0);
+    data.be = be, data.X = &X, data.Y = Y, data.t = 1;
+    struct sample s = {.data = &data, .fit = FITTED, .held = ROWS - FITTED, .folds = 1};
+    const struct kernel k = {.id = KERNEL_GAUSSIAN, .d = 1, .bandwidth = 1.0, .gamma = 1.0};
+    double held, fitted, sum = 0;
+    assert_int_equal(choose__draw(&s, NULL), 0);
+    assert_true(choose__all_judge(&s));
+    assert_int_equal(choose__try_ridge(&s, &k, false, 0.05, &held, &fitted, NULL), 0);
+    for (int i = 0; i < FITTED; i++) {
+        sum += pow(s.Y[i] - predicted(s.points, s.Y, FITTED, 0.05, i), 2);
+    }
+    assert_near(fitted, sum, 1e-9);
+    s.held = FITTED;
+    assert_false(choose__all_judge(&s));
+    choose__sample_deinit(&s);
+    assert_int_equal(be->bytes, 0);
+    backend_close(be);
 }
 
 /* Likewise of bandwidths, which are tried four times apart. */
@@ -411,7 +479,7 @@ TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
           cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
           cmocka_unit_test(test_one_row_takes_the_first), cmocka_unit_test(test_few_rows),
           cmocka_unit_test(test_a_bandwidth_beyond), cmocka_unit_test(test_finer_ridges),
-          cmocka_unit_test(test_finer_bandwidths),
+          cmocka_unit_test(test_finer_bandwidths), cmocka_unit_test(test_fitted_rows_judge),
           cmocka_unit_test(test_few_rows_are_held_out_in_turn),
           cmocka_unit_test(test_between_smooth_and_rough),
           cmocka_unit_test(test_errors_of_the_kernels), cmocka_unit_test(test_a_choice_is_kept),

@@ -179,6 +179,17 @@ static void test_fits_of_a_choice_in_folds(void **state)
                 5 * K, 1e-3);
 }
 
+/* Of 300 to 2,000 rows the fitted ones judge finer steps, too, beside what they are compared with.
+ */
+static void test_fits_that_leave_out(void **state)
+{
+    (void)state;
+    static const char open[] = "'kernel':{'name':'auto','bandwidth':1}";
+    enum { ROWS = 1000, MANY = 2500, K = RULE_KERNELS, FINER = RULE_FINER };
+    assert_near(planned_fits_of(open, ROWS, 534), K * 5 + RULE_LEFT_OUT * (FINER + 1), 0.1);
+    assert_near(planned_fits_of(open, MANY, 1000), K * 5 + FINER, 0.1);
+}
+
 /* A faster way for near rows is not every kernel's, and of more than a few features. */
 static void test_near_rows(void **state)
 {
@@ -487,7 +498,8 @@ static void test_json_has_all_of_it(void **state)
 TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(test_folds_need_rows),
           cmocka_unit_test(test_a_grid_is_not_known), cmocka_unit_test(test_seconds_follow_rates),
           cmocka_unit_test(test_residuals_count), cmocka_unit_test(test_fits_of_a_choice),
-          cmocka_unit_test(test_fits_of_a_choice_in_folds), cmocka_unit_test(test_near_rows),
+          cmocka_unit_test(test_fits_of_a_choice_in_folds),
+          cmocka_unit_test(test_fits_that_leave_out), cmocka_unit_test(test_near_rows),
           cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),

@@ -28,14 +28,17 @@
  *                   as the error falls, or else downwards, 3e-2, 1e-3 and 1e-4, as long as it falls
  *                   by 3 %: what is nearly free of noise wants next to none
  *
- * of which the job may settle each. From the best pair on finer steps follow, what is open of them:
- * half as far in logarithms, first of the regularization as long as each is better by 1 %, upwards
- * or else downwards, then one of the bandwidth, or bandwidths, and then of the regularization once
- * more (choose_refine.c). Of 10,000 training rows and more, where there is time, the
- * three best pairs of kernel and bandwidth, each judged by its best regularization, and the best
- * pair of each kernel, are tried again in the same way, from that regularization on, fitted on an
- * eighth of the rows, at most 3,000 (rule_choice_rows), with eight times as many held out. What is
- * best for a thousand rows of a noisy table need not be for three thousand: of most tables the
+ * of which the job may settle each. Of 100 rows and more finer steps follow from the best pair on,
+ * of what is open: half as far in logarithms, first of the regularization, upwards or else
+ * downwards, as long as each is better by 1 %, then one of the bandwidth, or of all that were
+ * learned, and then of the regularization once more. Where fewer rows are held out than are
+ * fitted, these judge as well, each left out (choose_refine.c, docs/adr/0081).
+ *
+ * Of 10,000 training rows and more, where there is time, the three best pairs of kernel and
+ * bandwidth, each judged by its best regularization, and the best pair of each kernel, are tried
+ * again in the same way, from that regularization on, fitted on an eighth of the rows, at most
+ * 3,000 (rule_choice_rows), with eight times as many held out, and finer steps follow again. What
+ * is best for a thousand rows of a noisy table need not be for three thousand: of most tables the
  * rougher kernels learn more from more rows. What wins there is taken, unless no matrix of it could
  * be factorised.
  *

@@ -60,9 +60,11 @@ int choose__first_ridge(const struct sample *s); /* the least that is tried */
 int choose__try_kernel(struct sample *s, const struct kernel *k, bool each, struct pair *pair,
                        struct err *err);
 
-/* Likewise with one ridge, in one fit a fold: 1 where the time is up. */
+/* Likewise with one ridge, in one fit a fold: 1 where the time is up. *ret_fitted is the error of
+ * the fitted rows, each left out, where these judge too, else 0. */
 int choose__try_ridge(struct sample *s, const struct kernel *k, bool each, double ridge,
-                      double *ret_error, struct err *err);
+                      double *ret_error, double *ret_fitted, struct err *err);
+bool choose__all_judge(const struct sample *s);
 
 /* choose_pairs.c. */
 struct pairs choose__list(const struct choose_data *data);

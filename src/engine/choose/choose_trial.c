@@ -70,6 +70,8 @@ struct trial {
     struct points *X[RULE_CHOICE_FOLDS];
     struct mat K, A, E;
     struct ridge_path *path; /* in their place, where no rows are held out */
+    bool all;                /* fitted rows judge, too, in one fit: */
+    struct mat M;            /* the identity, [fit, fit] */
 };
 
 /* K = K(fit,fit) + ridge I = L L', A = L^-T L^-1 Y, E = Y_held - K(held,fit) A. */
@@ -129,6 +131,29 @@ static int left_out_error(const struct sample *s, struct trial *t, double ridge,
         sum += e * e;
     }
     *ret = r < 0 || isnan(sum) ? INFINITY : sum;
+    return r;
+}
+
+/* Likewise of the fitted rows, of which each is left out: (G^-1)_ii = sum_k (L^-1)_ki^2. */
+static int fitted_error(const struct sample *s, struct trial *t, double *ret, struct err *err)
+{
+    struct backend *be = s->data->be;
+    const struct backend_ops *o = be->ops;
+    const int64_t n = s->fit, all = n * s->data->t;
+    cleanup_mem double *A = mem_array((size_t)all, sizeof *A);
+    cleanup_mem double *inverse = mem_array((size_t)n, sizeof *inverse);
+    if (A == NULL || inverse == NULL) {
+        return err_no_memory(err);
+    }
+    int r = o->add_diag(be, 1.0, &t->M, err);
+    r = r == 0 ? o->trsm(be, false, false, &t->K, &t->M, err) : r;
+    r = r == 0 ? o->col_dots(be, &t->M, &t->M, inverse, err) : r;
+    r = r == 0 ? o->mat_get(be, &t->A, A, n, err) : r;
+    *ret = 0;
+    for (int64_t k = 0; r == 0 && k < all; k++) {
+        const double e = A[k] / inverse[k % n];
+        *ret += e * e;
+    }
     return r;
 }
 
@@ -254,6 +279,9 @@ static int trial_init(const struct sample *s, const struct kernel *k, struct tri
     if (r == 0) {
         r = o->mat_new(be, DTYPE_F64, s->fit, data->t, &t->A, err);
     }
+    if (r == 0 && t->all) {
+        r = o->mat_new(be, DTYPE_F64, s->fit, s->fit, &t->M, err);
+    }
     return r == 0 ? o->mat_new(be, DTYPE_F64, s->held, data->t, &t->E, err) : r;
 }
 
@@ -261,6 +289,7 @@ static void trial_deinit(struct backend *be, struct trial *t)
 {
     const struct backend_ops *o = be->ops;
     ridge_path_free(t->path);
+    o->mat_free(be, &t->M);
     o->mat_free(be, &t->E);
     o->mat_free(be, &t->A);
     o->mat_free(be, &t->K);
@@ -283,12 +312,21 @@ int choose__try_kernel(struct sample *s, const struct kernel *k, bool each, stru
     return r;
 }
 
-int choose__try_ridge(struct sample *s, const struct kernel *k, bool each, double ridge,
-                      double *ret_error, struct err *err)
+bool choose__all_judge(const struct sample *s)
 {
-    struct trial t = {.kernels = each ? s->folds : 1};
+    return rule_choice_leaves_out(s->fit, s->held, s->folds);
+}
+
+int choose__try_ridge(struct sample *s, const struct kernel *k, bool each, double ridge,
+                      double *ret_error, double *ret_fitted, struct err *err)
+{
+    struct trial t = {.kernels = each ? s->folds : 1, .all = choose__all_judge(s)};
     int r = trial_init(s, k, &t, err);
+    *ret_fitted = 0;
     r = r == 0 ? try_folds(s, &t, ridge, ret_error, err) : r;
+    if (r == 0 && t.all && isfinite(*ret_error)) {
+        r = fitted_error(s, &t, ret_fitted, err);
+    }
     trial_deinit(s->data->be, &t);
     return r;
 }
