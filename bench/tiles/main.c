@@ -83,6 +83,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
     const bool l1 = kernel_uses_l1(l->kernel);
     const bool powers = l1 && tile_has_powers(loops, l->d, true), others = l1 && !powers;
     const size_t lane_numbers = (TILE_RUN + TILE_LANES) * cols * PANELS;
+    const size_t z_numbers = (TILE_RUN + TILE_BLOCK) * (size_t)tile_z_ld(l->cols);
     *s = (struct stage){
         .kernel = {.id = l->kernel,
                    .gamma = 1.0,
@@ -105,14 +106,14 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
         .rows = numbers(ld * (TILE_RUN + TILE_BLOCK), l),
         .weights = numbers(lane_numbers, l),
         .sums = mem_aligned(lane_numbers, sizeof(double)),
-        .z_sums = mem_aligned((TILE_RUN + TILE_BLOCK) * cols, TILE_ALIGN),
+        .z_sums = mem_aligned(z_numbers, TILE_ALIGN),
     };
     if (s->panels == NULL || s->rows == NULL || s->weights == NULL || s->sums == NULL ||
         s->z_sums == NULL) {
         return false;
     }
     memset(s->sums, 0, lane_numbers * sizeof(double));
-    memset(s->z_sums, 0, (TILE_RUN + TILE_BLOCK) * cols * TILE_ALIGN);
+    memset(s->z_sums, 0, z_numbers * TILE_ALIGN);
     for (int j = 0; j < TILE_RUN + TILE_BLOCK; j++) {
         s->z[j] = s->rows + (size_t)j * ld * dtype_size(l->dtype);
     }
@@ -131,6 +132,7 @@ static double run_once(const struct stage *s, const struct loop *l, const struct
                                .d = l->d,
                                .count = s->run,
                                .cols = l->cols,
+                               .z_ld = tile_z_ld(l->cols),
                                .z_weights = s->weights,
                                .x_sums = s->sums + i * step,
                                .x_weights = s->weights + i * step,

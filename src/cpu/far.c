@@ -49,7 +49,7 @@ static struct tile part_of(const struct parts *p, int first, int count)
     }
     part.z_weights = (const char *)part.z_weights + (size_t)first * p->weight;
     if (p->use != TILE_ROWS) {
-        part.z_sums = (char *)part.z_sums + (size_t)(first * part.cols) * vector;
+        part.z_sums = (char *)part.z_sums + (size_t)(first * part.z_ld) * vector;
     }
     return part;
 }

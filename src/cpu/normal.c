@@ -25,6 +25,7 @@
 #define PANEL_BYTES (16L << 20)  /* of one panel's values, at most */
 #define PANELS 8                 /* together at most */
 #define TOTALS_BYTES (32L << 20) /* of all threads' sums */
+#define Z_ROWS (TILE_RUN + TILE_BLOCK)
 
 struct normal {
     const struct product *p;
@@ -48,7 +49,7 @@ struct buffers {
     char *x_weights;  /* W[panels][cols][wide] */
     char *x_sums;     /* W[cols][wide] */
     char *z_weights;  /* W[cols][TILE_RUN] */
-    char *z_sums;     /* [TILE_RUN and spare rows][cols] vectors */
+    char *z_sums;     /* [Z_ROWS][tile_z_ld] vectors */
     double *x_totals; /* [cols][wide] */
     double *z_totals; /* [cols][q] */
     struct run_rows *rows;
@@ -69,7 +70,7 @@ static size_t lay_out(const struct normal *s, char *base, struct buffers *ret)
         panels * s->lane_size,
         s->lane_size,
         cols * TILE_RUN * sizeof(double),
-        (TILE_RUN + TILE_BLOCK) * cols * TILE_ALIGN,
+        Z_ROWS * (size_t)tile_z_ld(s->cols) * TILE_ALIGN,
         cols * (size_t)s->wide * sizeof(double),
         cols * (size_t)s->q * sizeof(double),
         oracle__run_size(&s->p->o, s->run),
@@ -129,6 +130,7 @@ static struct tile tile_of(const struct normal *s, const struct buffers *b, int 
                          .count = count,
                          .K = values,
                          .cols = s->cols,
+                         .z_ld = tile_z_ld(s->cols),
                          .z_weights = b->z_weights,
                          .x_sums = b->x_sums,
                          .x_weights = b->x_weights + (size_t)panel * s->lane_size,
@@ -249,7 +251,7 @@ static int normal_product(struct product *p, const double *weights, const struct
         cleanup_flush unsigned before = tile_flush_denormals();
         struct buffers b;
         lay_out(&s, scratch + (size_t)omp_get_thread_num() * s.scratch_size, &b);
-        memset(b.z_sums, 0, (size_t)((TILE_RUN + TILE_BLOCK) * s.cols) * TILE_ALIGN);
+        memset(b.z_sums, 0, (size_t)(Z_ROWS * tile_z_ld(s.cols)) * TILE_ALIGN);
         int64_t task;
         while (oracle__goes_on(&halt) && (task = atomic_fetch_add(&s.next, 1)) < s.tasks) {
             run_task(&s, task, &b);

@@ -41,6 +41,12 @@ int sweep_run_length(enum tile_use use, int64_t row_size, int cols, int step)
     return run;
 }
 
+/* Of the sums of rows of Q. */
+static size_t z_size(const struct sweep *s)
+{
+    return (size_t)((s->span + TILE_BLOCK) * tile_z_ld(s->cols)) * TILE_ALIGN;
+}
+
 /* The parts of a band; a NULL base measures it. */
 static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
 {
@@ -56,7 +62,7 @@ static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
     ret->z_weights = at;
     at += whole_lines(cols * TILE_RUN * sizeof(double));
     ret->z_sums = at;
-    at += (size_t)(s->span + TILE_BLOCK) * cols * TILE_ALIGN;
+    at += z_size(s);
     ret->z_factors = at;
     at += whole_lines((size_t)s->span * sizeof(double)) + TILE_ALIGN; /* whole vectors are read */
     ret->rows = (struct run_rows *)(void *)at;
@@ -83,7 +89,7 @@ void sweep_place(const struct sweep *s, char *memory, struct band *ret)
 {
     *ret = (struct band){.first = 0};
     lay_out(s, memory, ret);
-    memset(ret->z_sums, 0, (size_t)((s->span + TILE_BLOCK) * s->cols) * TILE_ALIGN);
+    memset(ret->z_sums, 0, z_size(s));
 }
 
 /* Rows first .. end-1 of a view, as the kernel takes them, on their way to the second-level cache:
@@ -172,10 +178,11 @@ static struct tile first_tile(const struct sweep *s, const struct run *run, int6
                          .ahead = ahead,
                          .count = (int)(run->next - run->at),
                          .cols = s->cols,
+                         .z_ld = tile_z_ld(s->cols),
                          .z_weights = b->z_weights,
                          .x_sums = b->x_sums,
                          .x_weights = b->x_weights,
-                         .z_sums = b->z_sums + (size_t)(run->held * s->cols) * vector,
+                         .z_sums = b->z_sums + (size_t)(run->held * tile_z_ld(s->cols)) * vector,
                          .kept = cache_at(&b->kept, b->first, run->at),
                          .storage = b->kept.storage};
 }

@@ -35,7 +35,7 @@ struct band {
     char *x_sums;       /* W[panels][cols][lanes], 0 between calls */
     char *x_weights;    /* likewise, 0 for lanes without a row */
     char *z_weights;    /* W[cols][TILE_RUN] */
-    char *z_sums;       /* [span][cols] vectors, 0 between calls */
+    char *z_sums;       /* [span][tile_z_ld] vectors, 0 between calls */
     char *z_factors;    /* W[span] of the rows of z_sums, for tile_kernel.by_factor */
     struct run_rows *rows;
     struct cache_tiles kept;

@@ -60,9 +60,8 @@ static bool has_near_way(const char *kernel)
     return kernel == NULL || strcmp(kernel, "gaussian") == 0;
 }
 
-/* cpu/cpu_tile.h: so many targets share an evaluation of the kernel. Where a value is used twice a
- * whole group of them takes longer than fewer do: its sums are 4 KiB apart. */
-static const double shared_most = 64, target_cost = 3.0, crowded_cost = 1.6, plain_share = 0.9;
+/* cpu/tile/tile.h: so many targets share an evaluation of the kernel. */
+static const double shared_most = 64, target_cost = 3.0, plain_share = 0.9;
 
 /* Evaluations of each value for all targets, of which `most` share one. A device writes values down
  * for many. */
@@ -71,13 +70,10 @@ static double evaluations(const struct planning *g, double most)
     return g->machine->own_memory ? 1.0 : fmax(ceil(g->t / most), 1.0);
 }
 
-/* Of the targets, in units of rule_value_cost, for each use of a value; `most` as above. */
-static double targets_cost(const struct planning *g, double most, int used)
+/* Of the targets, in units of rule_value_cost, for each use of a value. */
+static double targets_cost(const struct planning *g, int used)
 {
-    const bool crowded = used == 2 && most >= shared_most && !g->machine->own_memory;
-    const double groups = crowded ? floor(g->t / shared_most) : 0.0;
-    return used == 2 ? target_cost * g->t + crowded_cost * shared_most * groups
-                     : plain_share * target_cost * g->t;
+    return (used == 2 ? 1.0 : plain_share) * target_cost * g->t;
 }
 
 /* What it saves of the cost of g->d features. */
@@ -103,13 +99,13 @@ void plan__values(const struct planning *g, struct plan_work *w, double values, 
                   int used)
 {
     const double evaluated = value_cost(g, dtype) * evaluations(g, shared_most) * 2.0 / used;
-    const double cost = evaluated + targets_cost(g, shared_most, used);
+    const double cost = evaluated + targets_cost(g, used);
     *values_of(w, dtype) += values * rated(cost, dtype);
 }
 
 void plan__further(const struct planning *g, struct plan_work *w, double uses, enum dtype dtype)
 {
-    const double cost = targets_cost(g, shared_most, 2) - target_cost;
+    const double cost = targets_cost(g, 2) - target_cost;
     *values_of(w, dtype) += uses * rated(cost, dtype);
 }
 
@@ -140,7 +136,7 @@ void plan__normal(const struct planning *g, struct plan_work *w, double values, 
     const double transpose = dtype == DTYPE_F32 ? transpose_single : transpose_dual;
     const double most = together(g);
     const double evaluated = (2.0 * value_cost(g, dtype) + transpose) * evaluations(g, most);
-    const double cost = evaluated + 2.0 * targets_cost(g, most, 2);
+    const double cost = evaluated + 2.0 * targets_cost(g, 2);
     *values_of(w, dtype) += values * rated(cost, dtype);
 }
 

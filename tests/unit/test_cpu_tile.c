@@ -126,7 +126,7 @@ struct sums_case {
 
 struct sums {
     union numbers w, x, x_sums;
-    char z_sums[(TILE_RUN + TILE_BLOCK) * TILE_COLS * TILE_ALIGN]
+    char z_sums[(TILE_RUN + TILE_BLOCK) * (TILE_COLS + 1) * TILE_ALIGN]
         __attribute__((aligned(TILE_ALIGN)));
     float factors_f32[TILE_RUN + TILE_ALIGN];
     double factors_f64[TILE_RUN + TILE_ALIGN];
@@ -166,6 +166,7 @@ static void sum_twice(struct sums *s, struct sample *t, const struct sums_case *
     const struct tile_kernel k = {.id = m->id};
     struct tile tile = tile_of(t, &k, m->f64);
     tile.cols = m->cols;
+    tile.z_ld = tile_z_ld(m->cols);
     tile.z_weights = &s->w;
     tile.x_weights = &s->x;
     tile.x_sums = &s->x_sums;

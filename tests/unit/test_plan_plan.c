@@ -438,7 +438,7 @@ static void test_targets_in_groups(void **state)
     const double full = plan_of_classes(UNCONDITIONED, 6250, 64).iteration_s;
     const double more = plan_of_classes(UNCONDITIONED, 6250, 65).iteration_s;
     const double twice = plan_of_classes(UNCONDITIONED, 6250, 128).iteration_s;
-    assert_true(full > 1.6 * some && full < 2.2 * some);
+    assert_true(full > 1.25 * some && full < 1.35 * some);
     assert_true(more > 1.05 * full);
     assert_close(twice, 2 * full, 1e-3);
 }

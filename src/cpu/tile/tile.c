@@ -305,12 +305,12 @@ INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile
     const double *w = (const double *)t->z_weights + c * TILE_RUN + j;
     vec_f64 *sums = (vec_f64 *)t->x_sums + c * vecs * 2;
     const vec_f64 *x = (const vec_f64 *)t->x_weights + c * vecs * 2;
-    vec_f64 *rows = (vec_f64 *)t->z_sums + j * t->cols + c;
+    vec_f64 *rows = (vec_f64 *)t->z_sums + j * t->z_ld + c;
     vec_f64 row_sum[TILE_STEP][MIXED_COLS];
     if (use != TILE_ROWS) {
         UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
         {
-            row_sum[i / cols][i % cols] = rows[i / cols * t->cols + i % cols];
+            row_sum[i / cols][i % cols] = rows[i / cols * t->z_ld + i % cols];
         }
     }
     for (int v = 0; v < vecs * 2; v++) {
@@ -340,7 +340,7 @@ INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile
     if (use != TILE_ROWS) {
         UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
         {
-            rows[i / cols * t->cols + i % cols] = row_sum[i / cols][i % cols];
+            rows[i / cols * t->z_ld + i % cols] = row_sum[i / cols][i % cols];
         }
     }
 }

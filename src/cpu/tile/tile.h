@@ -39,7 +39,7 @@
  * Layouts (T is float or double, W the weights' type): panel T[d][lanes]; z T[d] each; K
  * T[TILE_RUN][lanes]; weights W[cols][TILE_RUN] and W[cols][lanes]; x_sums
  * likewise; z_sums keep a vector register of partial sums for each number, TILE_ALIGN bytes at
- * most, [TILE_RUN][cols].
+ * most, [TILE_RUN][z_ld].
  * Values kept in 16 bits are of kernels that lie in [0, 1], hence without a sign: 5 bits of
  * exponent and 11 of mantissa, of the value + 2^-31 (relative error 2^-12; 0 stays exact, 1 to
  * 2^-31). For the faster forms points carry one more feature, with which sums begin: the sum of the
@@ -72,6 +72,13 @@
 #define TILE_TURNED_NEAR_F64 256.0
 #define TILE_TURNED_REACH_F64 500.0
 
+/* Vectors from a row of z_sums to the next, for so many columns. Rows whole pages apart would have
+ * the same places in the first-level cache, and loads of one wait for stores of the other. */
+static inline int tile_z_ld(int cols)
+{
+    return cols % 16 == 0 ? cols + 1 : cols;
+}
+
 /* A kernel on scaled points. */
 struct tile_kernel {
     enum kernel_id id;
@@ -97,7 +104,7 @@ struct tile {
     int64_t ahead; /* bytes from a row to one to fetch, where loops do (tile_loops.fetches), or 0 */
     int count;
     void *K;
-    int cols;
+    int cols, z_ld;        /* tile_z_ld(cols) */
     const void *z_weights; /* 0 for the spare rows */
     void *x_sums;
     const void *x_weights; /* 0 for lanes without a row */
