@@ -23,9 +23,10 @@ static void test_row_numbers_warn(void **state)
     accept_rows(f, ",a,y\n", "%d,3%d,%d.5\n", 12);
     assert_columns(f, "column0,a,y");
     assert_int_equal(f->info.warnings, 1);
-    assert_contains(f->info.warning_texts[0],
-                    "column 1, which has no name and is called \"column0\" here, numbers the rows, "
-                    "and became a feature; ignore=0 (krr: --ignore 0) leaves it out.");
+    assert_contains(
+        f->info.warning_texts[0],
+        "column 1, which has no name and is called \"column0\" here, numbers the rows, "
+        "and became a feature; ignore=0 (krr: --ignore 0), which counts from 0, leaves it out.");
     accept_text(f, ",a,y\n1,2,3.5\n2,4,3\n3,3,3\n");
     assert_int_equal(f->info.warnings, 1);
     accept_text(f, "Unnamed: 0,a,y\n1,2,3.5\n2,4,3\n3,3,3\n");
