@@ -100,11 +100,13 @@ static bool is_feature(const struct ingest_table *t, int64_t column)
     return !t->is_target[column] && !t->is_ignored[column];
 }
 
-/* A word that is missing is as good as another one; a number becomes the mean of the others. */
+/* A word that is missing is as good as another one; a number becomes the mean of the others, and
+ * says something only where an indicator tells that it was missing. */
 static bool varies(const struct ingest_table *t, int64_t column)
 {
     const bool lacks = t->gap != NULL && t->gap[column].kept < t->writer.rows;
-    return t->column[column].varies || (t->labels[column] != NULL && lacks);
+    const bool told = t->labels[column] != NULL || ingest_gap_indicated(t, column);
+    return t->column[column].varies || (lacks && told);
 }
 
 /* Files of a few rows have such columns by chance. Tables of images have hundreds: one sentence

@@ -211,6 +211,22 @@ static void test_constant_columns(void **state)
     assert_contains(f->info.warning_texts[1], "The feature \"a\" is the same in every row");
 }
 
+/* There it is the indicator that says something, which is gone with its column. */
+static void test_constant_columns_that_are_told(void **state)
+{
+    struct fixture *f = *state;
+    cleanup_buf struct buf b = BUF_INIT;
+    buf_str(&b, "a,c,y\n");
+    for (int i = 0; i < 12; i++) {
+        buf_printf(&b, "%s,7,%d.5\n", i % 3 == 0 ? "" : "1", i);
+    }
+    accept_bytes(f, b.data, b.len);
+    assert_columns(f, "a,c,y,a_missing");
+    assert_int_equal(f->info.warnings, 2);
+    assert_contains(f->info.warning_texts[0], "4 missing values were filled in");
+    assert_contains(f->info.warning_texts[1], "The feature \"c\" is the same in every row");
+}
+
 /* Words that are only in rows that were left out are nobody's, be they kinds or classes. */
 static void test_words_of_dropped_rows(void **state)
 {
@@ -348,7 +364,7 @@ static void test_npz(void **state)
 TEST_MAIN(cmocka_unit_test(test_names), cmocka_unit_test(test_marks), INGEST_TEST(test_refused),
           DROP_TEST(test_drop), FILL_TEST(test_fill), INDICATE_TEST(test_indicate),
           FILL_TEST(test_exact_means), FILL_TEST(test_words_fill), FILL_TEST(test_constant_columns),
-          DROP_TEST(test_words_of_dropped_rows), FILL_TEST(test_class_targets),
-          FILL_TEST(test_headers), DROP_TEST(test_row_numbers), FILL_TEST(test_no_value),
-          FILL_TEST(test_bad_numbers), FILL_TEST(test_libsvm), FILL_TEST(test_npy),
-          FILL_TEST(test_npy_refused), FILL_TEST(test_npz))
+          INDICATE_TEST(test_constant_columns_that_are_told), DROP_TEST(test_words_of_dropped_rows),
+          FILL_TEST(test_class_targets), FILL_TEST(test_headers), DROP_TEST(test_row_numbers),
+          FILL_TEST(test_no_value), FILL_TEST(test_bad_numbers), FILL_TEST(test_libsvm),
+          FILL_TEST(test_npy), FILL_TEST(test_npy_refused), FILL_TEST(test_npz))
