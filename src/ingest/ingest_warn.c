@@ -45,6 +45,36 @@ static int64_t count_numbers(const struct ingest_labels *l, bool comma, const ch
     return numbers;
 }
 
+/* Whether all texts of a column were something else to their writer: numbers with spaces or
+ * apostrophes between thousands; of a target that nobody called one of classes, dates as well. */
+static bool meant_otherwise(const struct ingest_table *t, int64_t column)
+{
+    const struct ingest_labels *l = t->labels[column];
+    const bool dates = t->is_target[column] && t->options->task == TASK_AUTO;
+    bool all = l->count > 0 && (dates || !t->is_target[column]);
+    for (int64_t i = 0; all && i < l->count; i++) {
+        const enum ingest_numeral n =
+            ingest_numeral_of(l->text[i], strlen(l->text[i]), t->options->decimal_comma);
+        all = n == INGEST_NUMERAL_SPACED || (dates && n == INGEST_NUMERAL_DATE);
+    }
+    return all;
+}
+
+static int warn_meant(struct ingest_table *t, int64_t column, const char *what, struct err *err)
+{
+    const struct ingest_labels *l = t->labels[column];
+    const char *text = l->text[0], *name = t->names[column];
+    const bool comma = t->options->decimal_comma;
+    const enum ingest_numeral numeral = ingest_numeral_of(text, strlen(text), comma);
+    char show[INGEST_SHOW_SIZE], show_text[INGEST_SHOW_SIZE];
+    return ingest_table_warn(t, err,
+                             "The column %s holds no numbers, and its %lld different texts became "
+                             "%s: %s %s.",
+                             ingest_show(name, strlen(name), show), (long long)l->count, what,
+                             ingest_show(text, strlen(text), show_text),
+                             ingest_numeral_fault(numeral, comma));
+}
+
 /* One text makes a column one of text: a mark of what is missing there, or identifiers, make
  * categories that nobody meant. */
 static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
@@ -70,6 +100,9 @@ static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
                                  missing_mark(other, strlen(other))
                                      ? "If that marks a missing value, " INGEST_TAKE_MISSING
                                      : "A mark of a missing value makes it so, too");
+    }
+    if (meant_otherwise(t, column)) {
+        return warn_meant(t, column, what, err);
     }
     if (t->writer.rows >= INGEST_FEW_ROWS && 2 * l->count > t->writer.rows) {
         return ingest_table_warn(t, err,

@@ -75,5 +75,29 @@ static void test_text_twins(void **state)
     assert_contains(f->info.warning_texts[2], "\"b\" has the values of the feature \"a\"");
 }
 
+/* Numbers and dates that became classes, or columns, because of how they are written. */
+static void test_numbers_as_texts_warn(void **state)
+{
+    struct fixture *f = *state;
+    accept_text(f, "a,y\n1,1 000\n2,2 500\n3,1 000\n");
+    assert_classes(f, "1 000,2 500");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0],
+                    "The column \"y\" holds no numbers, and its 2 different texts became classes: "
+                    "\"1 000\" has signs between its thousands");
+    accept_text(f, "a,y\n1,2024-01-31\n2,2024-02-01\n3,2024-01-31\n");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "became classes: \"2024-01-31\" is a date");
+    accept_text(f, "a,y\n1,2024-01-31\n2,never\n3,2024-01-31\n");
+    assert_int_equal(f->info.warnings, 0);
+    f->options.one_hot = true;
+    accept_text(f, "a,y\n1 000,1.5\n2 000,2\n1 000,3\n");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "2 different texts became 0/1 columns: \"1 000\"");
+    f->options.task = TASK_CLASSIFICATION; /* somebody wants that */
+    accept_text(f, "a,y\n1,2024-01-31\n2,2024-02-01\n3,2024-01-31\n");
+    assert_int_equal(f->info.warnings, 0);
+}
+
 TEST_MAIN(INGEST_TEST(test_row_numbers_warn), INGEST_TEST(test_idle_columns_warn),
-          INGEST_TEST(test_text_twins))
+          INGEST_TEST(test_text_twins), INGEST_TEST(test_numbers_as_texts_warn))
