@@ -719,6 +719,14 @@ def test_other_encodings_are_named(api, mixed):
         assert found["errors"][0]["pointer"] == at and "tables of text are in UTF-8. iconv -f WINDOWS-1252" in found["detail"]
 
 
+def test_nul_bytes_are_no_text(api, mixed):
+    """Neither as a word, whatever is said of those, nor behind a name."""
+    for body, pointer in ((MIXED.replace("Rome", "Ro\0me"), None), (MIXED.replace("city", "city\0x", 1), "#/line/1/column/")):
+        answer = api.post(f"/v1/models/{mixed[0]}/predict", 422, data=body.encode(), params={"unknown_values": "ignore"},
+                          headers={"Content-Type": "text/csv"}).json()
+        assert answer["errors"][0]["pointer"].startswith(pointer or "#/line/") and "holds a NUL byte" in answer["detail"]
+
+
 def test_columns_without_names_are_named_as_parameters_count_them(api):
     found = api.post("/v1/datasets", 422, data="1,2,3\n4,x,6\n", headers={"Content-Type": "text/csv"}).json()
     assert found["detail"].startswith('Line 2, column 2 ("column1", counted from 0): "x" is not a number')

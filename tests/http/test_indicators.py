@@ -167,8 +167,12 @@ def test_refused(api, told, body, pointer, text):
 
 
 def test_refused_tables(api, told):
-    assert error(ask(api, told[0], "1,0,0,2\n", 422, "text/csv")) == ("#/line/1", "Line 1 holds 4 cells; the model takes 8 features.")
-    assert error(ask(api, told[0], "1,0,0,2,3\n1,0,0,2\n", 422, "text/csv"))[0] == "#/line/2"
+    takes = "the model takes 8 features, or in all rows 5 without those that tell what is missing."
+    assert error(ask(api, told[0], "1,0,0,2\n", 422, "text/csv")) == ("#/line/1", f"Line 1 holds 4 cells; {takes}")
+    assert error(ask(api, told[0], "1,0,0,2,3,0,0,0\n1,0,0,2,3\n", 422, "text/csv")) == ("#/line/2", f"Line 2 holds 5 cells; {takes}")
+    for row, cells in (("1,0,0,2", "4"), ("1,0,0,2,3,0,0,0", "more than 5")):
+        found = error(ask(api, told[0], f"1,0,0,2,3\n{row}\n", 422, "text/csv"))
+        assert found == ("#/line/2", f"Line 2 holds {cells} cells; the first row has 5.")
     _, detail = error(ask(api, told[0], data.npy(np.zeros((2, 6))), 422, "application/x-npy"))
     assert "8 features, or 5 without those that tell what is missing" in detail
 

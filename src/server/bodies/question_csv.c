@@ -109,16 +109,34 @@ __attribute__((format(printf, 4, 5))) static int cell_error(const struct csv *c,
                   (long long)column + 1, what);
 }
 
+/* What a row of a table without a header should hold: as many as the first, where that may be. */
+static void show_width(const struct csv *c, char *ret, size_t size)
+{
+    const int64_t d = c->rows.model->d, narrow = rows_narrow(&c->rows);
+    if (c->width < d) {
+        snprintf(ret, size, "the first row has %lld", (long long)c->width);
+    } else if (narrow < d) {
+        snprintf(ret, size,
+                 "the model takes %lld features, or in all rows %lld without those that tell what "
+                 "is missing",
+                 (long long)d, (long long)narrow);
+    } else {
+        snprintf(ret, size, "the model takes %lld features", (long long)d);
+    }
+}
+
 static int width_error(const struct csv *c, int64_t have, struct err *err)
 {
     const bool more = have > c->width;
-    char pointer[64];
+    char pointer[64], wanted[160];
     snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->row_line);
-    return err_at(err, ERR_INVALID, pointer, "Line %lld holds %s%lld cells; %s %lld %s.",
+    show_width(c, wanted, sizeof wanted);
+    if (c->header) {
+        snprintf(wanted, sizeof wanted, "the header has %lld columns", (long long)c->width);
+    }
+    return err_at(err, ERR_INVALID, pointer, "Line %lld holds %s%lld cells; %s.",
                   (long long)c->row_line, more ? "more than " : "",
-                  (long long)(more ? c->width : have),
-                  c->header ? "the header has" : "the model takes", (long long)c->width,
-                  c->header ? "columns" : "features");
+                  (long long)(more ? c->width : have), wanted);
 }
 
 /* What a cell of the column should hold, by name where it is a feature. */
@@ -257,11 +275,16 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
                : number_error(c, &cell, column, err);
 }
 
-/* A text in another encoding is neither a name nor a word, whatever it looks like. */
+/* A text in another encoding is neither a name nor a word, whatever it looks like; nor is one with
+ * a NUL, behind which a name would not be looked at. */
 int csv__check_encoding(const struct csv *c, int64_t column, const struct cell *cell,
                         struct err *err)
 {
     char show[INGEST_SHOW_SIZE], hint[INGEST_ENCODING_SIZE];
+    if (memchr(cell->text, '\0', cell->len)) {
+        return cell_error(c, column, err, "%s holds a NUL byte.",
+                          ingest_show(cell->text, cell->len, show));
+    }
     ingest_encoding_hint(cell->text, cell->len, hint);
     return hint[0] == '\0' ? 0
                            : cell_error(c, column, err, "%s is not UTF-8%s.",
