@@ -5,9 +5,10 @@
  *   feature_mean   [d]     float64   feature_scale  [d]
  *   target_mean    [t]     float64   target_scale   [t]
  *   feature_fill   [d]     float64   only of models that fill in features that are missing
- *   feature_indicates [d]  float64   and where that is told: of each feature that is 1 where
- * another is missing and else 0 the place of that one, of others -1 bandwidths     [d]     float64
- * only where the kernel has one bandwidth a feature variance_factor [m, p] float64   and
+ *   feature_indicates [d]  float64   and where that is told: the place of the feature of which
+ *                                    this one tells, being 1 where it is missing, or -1
+ *   bandwidths     [d]     float64   only where the kernel has one bandwidth a feature
+ *   variance_factor [m, p] float64   and
  *   prior_variance [t]     float64   noise_variance [t], of models that know their variance
  *   centers        [m, d]  float32 or float64: standardised points
  *
