@@ -114,7 +114,8 @@ static int check_indicators(const struct ingest_table *t, const struct plan *p, 
             char show[INGEST_SHOW_SIZE], other[INGEST_SHOW_SIZE];
             r = err_at(err, ERR_INVALID, "#/missing",
                        "The column %s is named as the one that missing=indicate makes to tell "
-                       "where %s has no value: rename it, or leave it out (ignore, krr: --ignore).",
+                       "where %s has no value: rename it, or leave it out here (ignore, krr: "
+                       "--ignore) and in questions, where it would be taken for that one.",
                        ingest_show(name.data, name.len, show), ingest_show(of, strlen(of), other));
         }
     }

@@ -94,6 +94,7 @@ def test_names_that_are_taken(api):
     for body in (b"a,a_missing,y\n1,1,2\n,3,4\n3,4,5\n", b"a,a_missing,y\n1,x,2\n,z,4\n3,x,5\n"):
         pointer, detail = upload_refused(api, body, missing="indicate", one_hot="true")
         assert pointer == "#/missing" and '"a_missing" is named as the one that missing=indicate makes' in detail
+        assert "--ignore) and in questions, where it would be taken for that one" in detail
         api.upload(body, missing="indicate", ignore="a_missing", one_hot="true")
         api.upload(body.replace(b"\n,", b"\n2,"), missing="indicate", one_hot="true")  # nothing is missing
 
