@@ -141,10 +141,11 @@ static double distinct(double draws, double rows)
     return rows * -expm1(-draws / fmax(rows, 1.0));
 }
 
-/* The order of a Matern kernel. One that is not chosen yet counts as a gaussian. */
+/* The order of a Matern kernel. One that is not chosen yet may be a gaussian or a laplacian, of
+ * which scores find few centers or nearly all rows: it counts as what lies between. */
 static double smoothness(const struct planning *g)
 {
-    const char *kernel = g->plan->kernel != NULL ? g->plan->kernel : "gaussian";
+    const char *kernel = g->plan->kernel != NULL ? g->plan->kernel : "matern32";
     static const struct {
         const char *kernel;
         double order;
