@@ -191,6 +191,27 @@ static int describe_classes(const struct ingest_table *t, const struct plan *p,
     return 0;
 }
 
+/* Which columns were one, for those who match data sets or look for what tells a target. */
+static int describe_words(const struct ingest_table *t, const struct plan *p,
+                          struct dataset_info *info, struct err *err)
+{
+    int64_t count = 0, k = 0;
+    for (int64_t j = 0; j < t->columns; j++) {
+        count += ingest_plan_spreads(&p->column[j]);
+    }
+    int r = count > 0 ? dataset_words_init(&info->words, count, err) : 0;
+    for (int64_t j = 0; r == 0 && k < count; j++) {
+        if (!ingest_plan_spreads(&p->column[j])) {
+            continue;
+        }
+        info->words.first[k] = p->column[j].place;
+        info->words.width[k] = p->column[j].width;
+        info->words.names[k] = mem_strdup(t->names[j]);
+        r = info->words.names[k++] != NULL ? 0 : err_no_memory(err);
+    }
+    return r;
+}
+
 /* Of a text the first of its columns stands for all, which lack a value together. */
 static int describe_indicators(const struct plan *p, struct dataset_info *info, struct err *err)
 {
@@ -240,6 +261,7 @@ static int describe(const struct ingest_table *t, const struct plan *p, enum tas
     info->dtype = t->dtype;
     info->task = task;
     int r = describe_columns(t, p, info, err);
+    r = r < 0 ? r : describe_words(t, p, info, err);
     r = r < 0 ? r : describe_missing(t, p, info, err);
     if (r == 0 && task == TASK_CLASSIFICATION) {
         r = describe_classes(t, p, info, err);

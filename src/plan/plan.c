@@ -120,8 +120,7 @@ static int64_t count_features(const struct job_spec *spec, const struct dataset_
     }
     int64_t others = targets + (spec->test.kind == SPEC_TEST_MASK);
     bool *siblings = mem_zarray((size_t)info->columns, sizeof(*siblings));
-    if (siblings != NULL) {
-        job_spec_mark_siblings(spec, info, siblings);
+    if (siblings != NULL && job_spec_mark_siblings(spec, info, siblings, NULL) == 0) {
         for (int64_t j = 0; j < info->columns; j++) {
             others += siblings[j];
         }

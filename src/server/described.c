@@ -78,6 +78,8 @@ static size_t size_of(const struct dataset_info *info)
 {
     return sizeof(struct entry) + (size_t)info->targets * sizeof(int64_t) +
            size_of_texts(info->column_names, info->columns) +
+           size_of_texts(info->words.names, info->words.count) +
+           2 * (size_t)info->words.count * sizeof(int64_t) +
            size_of_texts(info->class_labels, info->classes) +
            size_of_texts(info->warning_texts, info->warnings) +
            (info->missing.fill != NULL ? (size_t)info->columns * (sizeof(double) + sizeof(int64_t))

@@ -40,6 +40,7 @@ void dataset_info_deinit(struct dataset_info *info)
     mem_free(info->missing.fill);
     mem_free(info->missing.made_up);
     mem_free(info->missing.indicates);
+    dataset_words_deinit(&info->words);
     *info = (struct dataset_info){.rows = 0};
 }
 
@@ -92,6 +93,7 @@ int dataset_info_to_json(const struct dataset_info *info, struct json **ret, str
     if (info->missing.allowed) {
         write_missing(j, info);
     }
+    dataset_words_write(j, &info->words);
     if (!json_ok(j)) {
         return err_no_memory(err);
     }
@@ -307,9 +309,9 @@ static int read_missing(const struct json *j, struct dataset_info *info, struct 
 
 int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err)
 {
-    static const char *const keys[] = {
-        "rows",         "columns",        "dtype",    "column_names", "task", "classes",
-        "class_labels", "target_columns", "warnings", "missing",      NULL};
+    static const char *const keys[] = {"rows",     "columns", "dtype",        "column_names",
+                                       "task",     "classes", "class_labels", "target_columns",
+                                       "warnings", "missing", "words",        NULL};
     if (j == NULL || json_type(j) != JSON_OBJECT) {
         return err_set(err, ERR_INVALID, "The description of a data set is a JSON object.");
     }
@@ -322,6 +324,7 @@ int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struc
                 : names_read(j, "warnings", 0, DATASET_WARNINGS_MAX, &info.warning_texts,
                              &info.warnings, err);
     rc = rc < 0 ? rc : read_missing(j, &info, err);
+    rc = rc < 0 ? rc : dataset_words_read(j, info.column_names, info.columns, &info.words, err);
     if (rc < 0) {
         dataset_info_deinit(&info);
         return rc;

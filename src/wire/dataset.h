@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "wire/dataset_words.h"
 #include "wire/dtype.h"
 #include "wire/tensors.h"
 
@@ -51,13 +52,15 @@ struct dataset_info {
     int64_t warnings;
     char **warning_texts; /* [warnings] */
     struct dataset_missing missing;
+    struct dataset_words words;
 };
 
 void dataset_info_deinit(struct dataset_info *info);
 /* {"rows","columns","dtype","column_names":[…],"target_columns":[…],"task","classes",
  *  "class_labels":[…],"warnings":[…]}, and where values may be missing
  *  "missing":{"dropped_rows","filled","fill":null or [number or null, …],
- *  "made_up":null or [count, …]}, which has "indicates":[column or null, …] where such are made */
+ *  "made_up":null or [count, …]}, which has "indicates":[column or null, …] where such are made;
+ *  "words" of dataset_words.h */
 int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err);
 /* Checks every rule of the structure above; -ERR_INVALID with a pointer. */
 int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err);

@@ -7,6 +7,9 @@
 #include "base/mem.h"
 #include "wire/field.h"
 
+/* So many names are looked for one by one, more in an index. */
+enum { FEW_NAMES = 8 };
+
 char **names_free(char **names, int64_t count)
 {
     for (int64_t i = 0; names != NULL && i < count; i++) {
@@ -139,4 +142,33 @@ int64_t name_index_find(const struct name_index *index, const char *name)
     }
     const struct name_entry *e = &index->entries[low];
     return low < index->count && strcmp(e->name, name) == 0 ? e->position : -1;
+}
+
+static int64_t look_through(const struct name_lookup *l, const char *name)
+{
+    int64_t i = 0;
+    while (i < l->count && strcmp(l->names[i], name) != 0) {
+        i++;
+    }
+    return i < l->count ? i : -1;
+}
+
+int name_lookup_find(struct name_lookup *l, const char *name, int64_t likely, int64_t *ret,
+                     struct err *err)
+{
+    int rc = 0;
+    if (likely >= 0 && likely < l->count && strcmp(l->names[likely], name) == 0) {
+        *ret = likely;
+    } else if (++l->found <= FEW_NAMES) {
+        *ret = look_through(l, name);
+    } else {
+        rc = l->index.entries == NULL ? name_index_init(&l->index, l->names, l->count, err) : 0;
+        *ret = rc == 0 ? name_index_find(&l->index, name) : -1;
+    }
+    return rc;
+}
+
+void name_lookup_deinit(struct name_lookup *l)
+{
+    name_index_deinit(&l->index);
 }

@@ -34,4 +34,18 @@ int name_index_init(struct name_index *index, char *const *names, int64_t count,
 void name_index_deinit(struct name_index *index);
 int64_t name_index_find(const struct name_index *index, const char *name); /* first one, or -1 */
 
+/* Names looked for among many: one by one where they are few or where they are expected, else in an
+ * index that is made when it is needed first. Zero but for names (borrowed) and count. */
+struct name_lookup {
+    char *const *names; /* [count] */
+    int64_t count, found;
+    struct name_index index;
+};
+/* *ret: the first of that name, or -1. It is looked for at `likely` before anywhere else (-1:
+ * nowhere). */
+int name_lookup_find(struct name_lookup *l, const char *name, int64_t likely, int64_t *ret,
+                     struct err *err);
+void name_lookup_deinit(struct name_lookup *l);
+
+#define cleanup_name_lookup __attribute__((cleanup(name_lookup_deinit)))
 #define cleanup_name_index __attribute__((cleanup(name_index_deinit)))

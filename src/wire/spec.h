@@ -141,12 +141,15 @@ const char *const *job_spec_choices(const char *key);
 bool spec_name_valid(const char *name);
 
 /*
- * A data set with several default targets (y0, y1, …) of which the job predicts some: the others
- * are siblings, and are features only where the job names them as such, or the model would be given
- * what it is to predict. Sets siblings[column] (of [columns], zeroed by the caller).
+ * Siblings of what the job predicts are features only where it names them as such, or the model
+ * would be given what it is to predict: of a data set with several default targets (y0, y1, …) the
+ * others; of the 0/1 columns of one column of words ("city=Oslo", "city=Rome") the others, for a
+ * row has one word; and of a column that tells where another one is missing that one, for what was
+ * filled in shows it. Sets siblings[column] (of [columns], zeroed by the caller). Fails on lack of
+ * memory alone.
  */
-void job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_info *info,
-                            bool *siblings);
+int job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_info *info,
+                           bool *siblings, struct err *err);
 
 /*
  * Checks the spec against a data set without its numbers: target, features, mask exist and do not
@@ -156,9 +159,9 @@ void job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_in
  */
 int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
                            struct err *err);
-/* The same of a test data set: it has every feature and target of the job, by name, and for a
- * classification no class that the training data lack. Points at "#/test/dataset"; `info` is what
- * job_spec_check_columns has passed. */
+/* The same of a test data set: it has every feature and target of the job, by name (features as
+ * dataset_match.h has it), and for a classification no class that the training data lack. Points at
+ * "#/test/dataset"; `info` is what job_spec_check_columns has passed. */
 int job_spec_check_tested(const struct job_spec *spec, const struct dataset_info *info,
                           const struct dataset_info *tested, struct err *err);
 /* The same of the data set whose rows are the centers: it has every feature of the job, by name.

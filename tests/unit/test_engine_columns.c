@@ -158,7 +158,7 @@ static void test_match(void **state)
     fixture_rename(&other->info.class_labels[1], "new");
     struct columns c, m;
     assert_int_equal(resolve("", ds, &c, NULL), 0);
-    assert_int_equal(columns_match(&c, ds->info.column_names, &other->info, &m, NULL), 0);
+    assert_int_equal(columns_match(&c, &ds->info, &other->info, &m, NULL), 0);
     assert_int_equal(m.features[0], 2);
     assert_int_equal(m.features[2], 0);
     assert_close(columns_target(&m, other, 0, 0), 1.0, 0);
@@ -168,8 +168,7 @@ static void test_match(void **state)
 
     fixture_rename(&other->info.column_names[1], "y");
     struct err err;
-    assert_int_equal(columns_match(&c, ds->info.column_names, &other->info, &m, &err),
-                     -ERR_INVALID);
+    assert_int_equal(columns_match(&c, &ds->info, &other->info, &m, &err), -ERR_INVALID);
     assert_string_equal(err.pointer, "#/test/dataset");
     assert_contains(err.detail, "\"x1\"");
     columns_deinit(&c);
@@ -185,8 +184,7 @@ static void test_match_refuses_numbers_for_classes(void **state)
     struct columns c, m;
     struct err err;
     assert_int_equal(resolve("", ds, &c, NULL), 0);
-    assert_int_equal(columns_match(&c, ds->info.column_names, &other->info, &m, &err),
-                     -ERR_INVALID);
+    assert_int_equal(columns_match(&c, &ds->info, &other->info, &m, &err), -ERR_INVALID);
     assert_contains(err.detail, "not classes");
     columns_deinit(&c);
     fixture_dataset_free(ds);

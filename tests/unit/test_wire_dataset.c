@@ -78,6 +78,31 @@ static void test_info_missing(void **state)
     }
 }
 
+/* Which columns were one of words stands behind all. */
+static void test_info_words(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"rows\":2,\"columns\":5,\"dtype\":\"float32\","
+        "\"column_names\":[\"a=b=1\",\"a=b=\",\"x\",\"c=u\",\"y\"],\"target_columns\":[4],"
+        "\"task\":\"regression\",\"classes\":0,\"class_labels\":[],\"warnings\":[],\"words\":"
+        "[{\"column\":\"a=b\",\"first\":0,\"count\":2},{\"column\":\"c\",\"first\":3,\"count\":1}]"
+        "}";
+    static const int64_t of[] = {0, 0, -1, 1, -1};
+    struct dataset_info info;
+    assert_int_equal(read_text(text, &info, NULL), 0);
+    assert_int_equal(info.words.count, 2);
+    assert_string_equal(info.words.names[1], "c");
+    for (int64_t i = 0; i < 5; i++) {
+        assert_int_equal(dataset_words_of(&info.words, i), of[i]);
+    }
+    struct json *j cleanup_json = NULL;
+    assert_int_equal(dataset_info_to_json(&info, &j, NULL), 0);
+    char *again cleanup_mem = json_print(j);
+    assert_string_equal(again, text);
+    dataset_info_deinit(&info);
+}
+
 /* With one member of the description replaced by another value (NULL: removed). */
 static void assert_refused(const char *key, const char *value, const char *pointer)
 {
@@ -168,6 +193,34 @@ static void test_missing_refused(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_refused("missing", cases[i].value, cases[i].pointer);
+    }
+}
+
+#define WORDS(column, first, count)                                                                \
+    "{\"column\":\"" column "\",\"first\":" first ",\"count\":" count "}"
+
+static void test_words_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        const char *pointer;
+    } cases[] = {
+        {"{}", "#/words"},
+        {"[]", "#/words"},
+        {"[1]", "#/words/0"},
+        {"[{\"column\":\"a\",\"first\":0}]", "#/words/0"},
+        {"[" WORDS("", "0", "1") "]", "#/column"},
+        {"[" WORDS("a", "0", "1") "]", "#/words/0"}, /* the column is "a", not "a=..." */
+        {"[" WORDS("a", "0", "0") "]", "#/words/0"},
+        {"[" WORDS("a", "-1", "1") "]", "#/words/0"},
+        {"[" WORDS("a", "3", "1") "]", "#/words/0"},
+        {"[" WORDS("a", "2", "2") "]", "#/words/0"},
+        {"[" WORDS("a", "2", "9007199254740991") "]", "#/words/0"},
+        {"[1,2,3,4]", "#/words"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_refused("words", cases[i].value, cases[i].pointer);
     }
 }
 
@@ -299,7 +352,8 @@ static void test_mutations(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_task_names), cmocka_unit_test(test_info_round_trip),
-          cmocka_unit_test(test_info_missing), cmocka_unit_test(test_info_refused),
+          cmocka_unit_test(test_info_missing), cmocka_unit_test(test_info_words),
+          cmocka_unit_test(test_words_refused), cmocka_unit_test(test_info_refused),
           cmocka_unit_test(test_missing_refused), cmocka_unit_test(test_open),
           cmocka_unit_test(test_check), cmocka_unit_test(test_open_refused),
           cmocka_unit_test(test_mutations))

@@ -4,12 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
+#include "wire/dataset_match.h"
 #include "wire/names.h"
-
-/* Missing columns named in one error text. */
-enum { NAMES_SHOWN = 5 };
 
 void columns_deinit(struct columns *c)
 {
@@ -58,7 +55,10 @@ static int remaining_features(const struct job_spec *spec, const struct dataset_
     if (taken == NULL || c->features == NULL) {
         return err_no_memory(err);
     }
-    job_spec_mark_siblings(spec, info, taken);
+    const int r = job_spec_mark_siblings(spec, info, taken, err);
+    if (r < 0) {
+        return r;
+    }
     for (int64_t j = 0; j < c->targets; j++) {
         taken[c->target[j]] = true;
     }
@@ -163,23 +163,6 @@ int columns_resolve(const struct job_spec *spec, const struct dataset_info *info
     return 0;
 }
 
-struct missing {
-    struct buf names;
-    int64_t count;
-};
-
-static void match_list(const int64_t *from, int64_t count, char *const *names,
-                       const struct name_index *other, int64_t *ret, struct missing *missing)
-{
-    for (int64_t j = 0; j < count; j++) {
-        const char *name = names[from[j]];
-        ret[j] = name_index_find(other, name);
-        if (ret[j] < 0 && ++missing->count <= NAMES_SHOWN) {
-            buf_printf(&missing->names, "%s\"%.48s\"", missing->count > 1 ? ", " : "", name);
-        }
-    }
-}
-
 /* Classes of the training data for the codes of the other, by their labels. */
 static int match_classes(const struct columns *c, const struct dataset_info *other,
                          struct columns *ret, struct err *err)
@@ -205,7 +188,21 @@ static int match_classes(const struct columns *c, const struct dataset_info *oth
     return 0;
 }
 
-static int match_columns(const struct columns *c, char *const *names,
+/* Either list may be NULL. */
+static int match_lists(const struct columns *c, struct dataset_match *m, int64_t *ret_features,
+                       int64_t *ret_targets, struct err *err)
+{
+    int r = 0;
+    for (int64_t j = 0; r == 0 && ret_features != NULL && j < c->d; j++) {
+        r = dataset_match_feature(m, c->features[j], &ret_features[j], err);
+    }
+    for (int64_t j = 0; r == 0 && ret_targets != NULL && j < c->targets; j++) {
+        r = dataset_match_target(m, c->target[j], &ret_targets[j], err);
+    }
+    return r;
+}
+
+static int match_columns(const struct columns *c, const struct dataset_info *train,
                          const struct dataset_info *other, struct columns *ret, struct err *err)
 {
     ret->features = mem_array((size_t)c->d, sizeof(*ret->features));
@@ -213,33 +210,23 @@ static int match_columns(const struct columns *c, char *const *names,
     if (ret->features == NULL || ret->target == NULL) {
         return err_no_memory(err);
     }
-    cleanup_name_index struct name_index index = {0};
-    int r = name_index_init(&index, other->column_names, other->columns, err);
-    if (r < 0) {
-        return r;
-    }
-    struct missing missing = {.names = BUF_INIT};
-    match_list(c->features, c->d, names, &index, ret->features, &missing);
-    match_list(c->target, c->targets, names, &index, ret->target, &missing);
-    if (missing.count > 0) {
-        r = err_at(err, ERR_INVALID, "#/test/dataset",
-                   "The test data set lacks columns of the training data: %s%s.",
-                   missing.names.failed ? "" : missing.names.data,
-                   missing.count > NAMES_SHOWN ? " and more" : "");
-    }
-    buf_deinit(&missing.names);
+    struct dataset_match m;
+    dataset_match_init(&m, train, other);
+    int r = match_lists(c, &m, ret->features, ret->target, err);
+    r = r < 0 ? r : dataset_match_end(&m, "#/test/dataset", "The test data set", err);
+    dataset_match_deinit(&m);
     return r;
 }
 
-int columns_match(const struct columns *c, char *const *names, const struct dataset_info *other,
-                  struct columns *ret, struct err *err)
+int columns_match(const struct columns *c, const struct dataset_info *train,
+                  const struct dataset_info *other, struct columns *ret, struct err *err)
 {
     struct columns m = *c;
     m.features = m.target = NULL;
     m.meaning = NULL;
     m.meanings = 0;
     m.mask = -1;
-    int r = match_columns(c, names, other, &m, err);
+    int r = match_columns(c, train, other, &m, err);
     if (r == 0 && c->task == TASK_CLASSIFICATION) {
         r = match_classes(c, other, &m, err);
     } else if (r == 0 && c->targets == 1 && is_class_column(other, m.target[0])) {
@@ -253,20 +240,18 @@ int columns_match(const struct columns *c, char *const *names, const struct data
     return 0;
 }
 
-int columns_match_features(const struct columns *c, char *const *names,
-                           const struct dataset_info *other, const char *pointer, int64_t **ret,
-                           struct err *err)
+int columns_match_centers(const struct columns *c, const struct dataset_info *train,
+                          const struct dataset_info *other, int64_t **ret, struct err *err)
 {
-    cleanup_mem char **wanted = mem_array((size_t)c->d, sizeof(*wanted));
     int64_t *features = mem_array((size_t)c->d, sizeof(*features));
-    if (wanted == NULL || features == NULL) {
-        mem_free(features);
+    if (features == NULL) {
         return err_no_memory(err);
     }
-    for (int64_t j = 0; j < c->d; j++) {
-        wanted[j] = names[c->features[j]];
-    }
-    const int r = find_columns(other, wanted, c->d, pointer, features, err);
+    struct dataset_match m;
+    dataset_match_init(&m, train, other);
+    int r = match_lists(c, &m, features, NULL, err);
+    r = r < 0 ? r : dataset_match_end(&m, "#/centers/dataset", "The data set of the centers", err);
+    dataset_match_deinit(&m);
     if (r < 0) {
         mem_free(features);
         return r;

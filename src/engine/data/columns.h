@@ -33,15 +33,15 @@ void columns_deinit(struct columns *c);
 int columns_resolve(const struct job_spec *spec, const struct dataset_info *info,
                     struct columns *ret, struct err *err);
 
-/* The same columns in another data set. `names` are the training data's. Columns that are missing
- * there are named in the error, which points at #/test/dataset. */
-int columns_match(const struct columns *c, char *const *names, const struct dataset_info *other,
-                  struct columns *ret, struct err *err);
+/* The same columns in a test data set; DATASET_ZERO is among the features of *ret where a column is
+ * 0 there (dataset_match.h). Columns that are missing are named in the error, which points at
+ * #/test/dataset. */
+int columns_match(const struct columns *c, const struct dataset_info *train,
+                  const struct dataset_info *other, struct columns *ret, struct err *err);
 
-/* Only the features, into *ret [d], which the caller frees; `pointer` of an error. */
-int columns_match_features(const struct columns *c, char *const *names,
-                           const struct dataset_info *other, const char *pointer, int64_t **ret,
-                           struct err *err);
+/* Only the features, of the data set of the centers, into *ret [d], which the caller frees. */
+int columns_match_centers(const struct columns *c, const struct dataset_info *train,
+                          const struct dataset_info *other, int64_t **ret, struct err *err);
 
 /* Target j of a row: a number, or the class 0 .. classes-1 of the training data, -1 for a class
  * that it does not have. */

@@ -34,8 +34,7 @@ static int resolve(const struct job_spec *spec, struct fit_data *f, struct err *
         r = columns_resolve(spec, &f->train->info, &f->columns, err);
     }
     if (r == 0) {
-        r = columns_match(&f->columns, f->train->info.column_names, &f->tested->info,
-                          &f->tested_columns, err);
+        r = columns_match(&f->columns, &f->train->info, &f->tested->info, &f->tested_columns, err);
     }
     if (r == 0) {
         r = split_make(spec, &f->columns, f->train, f->tested, &f->split, err);

@@ -14,19 +14,19 @@ struct reading {
     const int64_t *list;     /* rows of ds, or NULL: all, in their order */
 };
 
-/* The features of one row of the data set, as numbers. */
+/* The features of one row of the data set, as numbers; what it lacks is 0 (DATASET_ZERO). */
 static void gather(const struct reading *r, int64_t row, double *ret)
 {
     const int64_t columns = r->ds->info.columns, d = r->fit->d;
     if (r->ds->info.dtype == DTYPE_F32) {
         const float *from = (const float *)r->ds->data + row * columns;
         for (int64_t j = 0; j < d; j++) {
-            ret[j] = (double)from[r->features[j]];
+            ret[j] = r->features[j] < 0 ? 0.0 : (double)from[r->features[j]];
         }
     } else {
         const double *from = (const double *)r->ds->data + row * columns;
         for (int64_t j = 0; j < d; j++) {
-            ret[j] = from[r->features[j]];
+            ret[j] = r->features[j] < 0 ? 0.0 : from[r->features[j]];
         }
     }
 }
@@ -139,8 +139,7 @@ int fit_rows_file_init(struct fit_rows_file *r, const struct fit_data *f,
                        const struct dataset *file, struct err *err)
 {
     *r = (struct fit_rows_file){.fit = f, .file = file};
-    return columns_match_features(&f->columns, f->train->info.column_names, &file->info,
-                                  "#/centers/dataset", &r->features, err);
+    return columns_match_centers(&f->columns, &f->train->info, &file->info, &r->features, err);
 }
 
 void fit_rows_file_deinit(struct fit_rows_file *r)

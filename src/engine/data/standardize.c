@@ -182,15 +182,16 @@ int standardize_gather(const struct dataset *ds, const int64_t *rows, int64_t n,
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < d; j++) {
-            raw[j] = dataset_at(ds, rows[i], columns[j]);
+            raw[j] = columns[j] < 0 ? 0.0 : dataset_at(ds, rows[i], columns[j]);
         }
         standardize_row(raw, d, mean, scale, dtype, X, i);
     }
     const struct rows all = {.dtype = dtype, .n = n, .d = d, .data = X};
     for (int64_t k = 0; k < count; k++) {
         if (!isfinite(rows_at(&all, 0, k))) {
+            const int64_t column = columns[k % d];
             mem_free(X);
-            return standardize_refuse(ds->info.column_names[columns[k % d]], dtype, err);
+            return standardize_refuse(column < 0 ? "" : ds->info.column_names[column], dtype, err);
         }
     }
     *ret = X;

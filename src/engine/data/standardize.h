@@ -33,7 +33,7 @@ bool standardize_sequence(const struct sequence *x, double *ret_mean, double *re
 bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *ret_scale);
 
 /* X(i,j) = (value - mean[j]) / scale[j] as [n, d] row-major of `dtype`; memory for the caller to
- * free. */
+ * free. A column DATASET_ZERO (wire/dataset_match.h) has the value 0. */
 int standardize_gather(const struct dataset *ds, const int64_t *rows, int64_t n,
                        const int64_t *columns, int64_t d, const double *mean, const double *scale,
                        enum dtype dtype, void **ret, struct err *err);

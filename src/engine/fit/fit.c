@@ -298,8 +298,11 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         return r;
     }
     fit__warn(f);
+    r = fit__tell_words(f, in->centers, err);
     fit__show_phase(f, "kernel");
-    r = fit__stop_here(f, err);
+    if (r == 0) {
+        r = fit__stop_here(f, err);
+    }
     if (r == 0) {
         r = choose_timed(f, err);
     }

@@ -67,6 +67,11 @@ void fit__warn_of_centers(const struct fit *f);
 /* And when the test rows say that the model is of no use. */
 void fit__warn_of_metrics(const struct fit *f);
 
+/* fit_words.c: which features give a target away, and of the data sets that are matched by name (of
+ * the test rows; `centers` or NULL) what is taken as 0. A centers' data set that does not fit is
+ * refused later, where it is read. */
+int fit__tell_words(const struct fit *f, const struct dataset *centers, struct err *err);
+
 /* fit_result.c: "kernel" with name and bandwidth; null before it is chosen. */
 void fit__set_kernel(const struct fit_result *r, struct json *to);
 
