@@ -18,17 +18,15 @@ static bool is_own_target(const struct dataset_info *info, int64_t column)
 
 /* Other targets of the data set may be known where a model is asked; what was made of the same
  * column of the table is known with the target alone. */
-static void warn_of_siblings(const struct fit *f)
+static int warn_of_siblings(const struct fit *f, struct err *err)
 {
     const struct fit_data *data = &f->data;
     const struct dataset_info *info = &data->train->info;
     cleanup_mem bool *siblings = mem_zarray((size_t)info->columns, sizeof(*siblings));
     int64_t found = 0, first = 0;
-    if (f->spec->features == 0 || siblings == NULL ||
-        job_spec_mark_siblings(f->spec, info, siblings, NULL) < 0) {
-        return;
-    }
-    for (int64_t j = 0; j < data->d; j++) {
+    const int r = siblings == NULL ? err_no_memory(err)
+                                   : job_spec_mark_siblings(f->spec, info, siblings, err);
+    for (int64_t j = 0; r == 0 && j < data->d; j++) {
         const int64_t column = data->columns.features[j];
         if (siblings[column] && !is_own_target(info, column)) {
             first = found++ == 0 ? column : first;
@@ -40,6 +38,7 @@ static void warn_of_siblings(const struct fit *f)
                  "gives away. Features that the job leaves open are without it.",
                  info->column_names[first], found > 1 ? " is, as others are," : " is");
     }
+    return r;
 }
 
 /* The fit's data against another data set, whose rows test or are the centers. */
@@ -162,7 +161,8 @@ static int tell_match(const struct fit *f, const struct dataset *other, const ch
 int fit__tell_words(const struct fit *f, const struct dataset *centers, struct err *err)
 {
     const struct fit_data *data = &f->data;
-    warn_of_siblings(f);
-    int r = data->tested != data->train ? tell_match(f, data->tested, "test data set", err) : 0;
+    int r = warn_of_siblings(f, err);
+    r = r == 0 && data->tested != data->train ? tell_match(f, data->tested, "test data set", err)
+                                              : r;
     return r == 0 && centers != NULL ? tell_match(f, centers, "data set of the centers", err) : r;
 }
