@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -88,6 +89,16 @@ def test_predictions(generated, client, trained, shared_daemon):
     inputs = [{"name": "X", "datatype": "FP64", "shape": [5, 4], "data": X.ravel().tolist()}]
     answer = generated.InferenceApi(client).infer("generated", generated.InferRequest.from_dict({"inputs": inputs}))
     np.testing.assert_array_equal([p.actual_instance for p in answer.outputs[0].data], wanted)
+
+
+def test_the_lines_of_the_how_to(generated, shared_daemon, capsys):
+    """They run as they stand; only the address is this daemon's."""
+    page = (ROOT / "docs/how-to/README.md").read_text()
+    [lines] = re.findall(r"^    import krrd_client\n(?:^    .*\n)+", page, re.M)
+    X, y = data.regression(60, d=5, seed=5)
+    shared_daemon.api.train("airfoil", shared_daemon.api.upload_csv(X, y), kernel="gaussian")
+    exec(re.sub("^    ", "", lines, flags=re.M).replace("http://127.0.0.1:8080", shared_daemon.base), {})
+    assert len(json.loads(capsys.readouterr().out)) == 1
 
 
 def test_models_and_aliases(generated, client, trained):

@@ -129,7 +129,7 @@ def test_asynchronous(api, model):
 def test_the_lines_of_the_how_to(api, shared_daemon):
     """They run as they stand; only the address is this daemon's."""
     page = pathlib.Path(__file__).resolve().parents[2] / "docs/how-to/README.md"
-    lines = re.search(r"(?:^    .*\n)+", page.read_text().split("client\n\n", 1)[1], re.M)[0]
+    lines = re.search(r"(?:^    .*\n)+", page.read_text().split("KServe's client\n\n", 1)[1], re.M)[0]
     assert "triton" in lines
     X = np.linspace(0, 6, 60)[:, None]
     api.train("sine", api.upload_csv(X, np.sin(X[:, 0])), kernel="gaussian")
