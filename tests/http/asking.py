@@ -1,4 +1,5 @@
-"""Who asks for predictions from several threads at once, and a serving worker that takes none for a while."""
+"""Who asks for predictions from several threads at once or on both sides of a restart, and a serving worker that takes
+none for a while."""
 
 import concurrent.futures
 import os
@@ -15,6 +16,16 @@ import wait
 
 def questions(n, seed=51):
     return data.regression(n, seed=seed)[0]
+
+
+def outlive_a_restart(daemon, dataset, answers):
+    """The data set's description and what `answers` returns are as before when the daemon comes back."""
+    before = answers()
+    daemon.stop()
+    daemon.start()
+    assert daemon.api.get(f"/v1/datasets/{dataset['id']}").json() == dataset
+    assert answers() == before
+    return before
 
 
 class Asker:

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 import pytest
 
+import asking
 import data
 
 HEADER = "size,city,rooms,price,age\n"
@@ -238,11 +239,11 @@ def test_restart(daemons):
     daemon = daemons()
     dataset = daemon.api.upload(TABLE.encode(), one_hot="true", missing="indicate", target="price")
     daemon.api.train("m", dataset["id"], test={"fraction": 0}, kernel=KERNEL)
-    before = ask(daemon.api, "m", forms()["objects"]).json()["predictions"]
-    daemon.stop()
-    daemon.start()
-    assert daemon.api.get(f"/v1/datasets/{dataset['id']}").json() == dataset
-    assert ask(daemon.api, "m", forms()["objects"]).json()["predictions"] == before
+
+    def answers():
+        return ask(daemon.api, "m", forms()["objects"]).json()["predictions"]
+
+    asking.outlive_a_restart(daemon, dataset, answers)
 
 
 def test_classes_that_are_no_column_of_the_table(api):
